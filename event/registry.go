@@ -1,0 +1,60 @@
+package event
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/reeve-run/reeve/fault"
+)
+
+type key struct {
+	kind    Kind
+	version int
+}
+
+var decoders = map[key]func([]byte) (Payload, error){
+	{SessionOpened, 1}:  strict[SessionOpenedV1],
+	{SessionClosed, 1}:  strict[SessionClosedV1],
+	{KernelReset, 1}:    strict[KernelResetV1],
+	{KernelLost, 1}:     strict[KernelLostV1],
+	{KernelStopped, 1}:  strict[KernelStoppedV1],
+	{CellStarted, 1}:    strict[CellStartedV1],
+	{CellCompleted, 1}:  strict[CellCompletedV1],
+	{CellLateOutput, 1}: strict[CellLateOutputV1],
+}
+
+// versions is the version that Encode writes.
+var versions = map[Kind]int{
+	SessionOpened: 1, SessionClosed: 1,
+	KernelReset: 1, KernelLost: 1, KernelStopped: 1,
+	CellStarted: 1, CellCompleted: 1, CellLateOutput: 1,
+}
+
+// Encode returns the version and the bytes that are stored for p.
+func Encode(p Payload) (version int, payload []byte, err error) {
+	b, err := json.Marshal(p, json.Deterministic(true))
+	if err != nil {
+		return 0, nil, fault.Wrap(err, fault.Internal, "encode event", string(p.Kind()))
+	}
+	return versions[p.Kind()], b, nil
+}
+
+// Decode reads stored bytes strictly: unknown, duplicate or case-variant members,
+// invalid UTF-8 and an unknown kind or version are refused. An old version is
+// lifted into today's struct.
+func Decode(kind Kind, version int, payload []byte) (Payload, error) {
+	dec, ok := decoders[key{kind, version}]
+	if !ok {
+		return nil, fault.New(fault.InvalidRequest, "decode event", string(kind), "no decoder for version %d", version)
+	}
+	return dec(payload)
+}
+
+func strict[P Payload](b []byte) (Payload, error) {
+	var p P
+	if err := json.Unmarshal(bytes.TrimSpace(b), &p, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fault.Wrap(err, fault.InvalidRequest, "decode event", string(p.Kind()))
+	}
+	return p, nil
+}

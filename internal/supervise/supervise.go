@@ -1,0 +1,77 @@
+// Package supervise owns worker processes: it makes the private directory and the
+// listener, starts the shim and through it Python, checks the greeting, drains what
+// the process prints, climbs the interrupt ladder, and leaves nothing behind.
+//
+// Invariants: a Process that was started ends, and with it every descendant, on
+// every path, also when the core is killed; nothing is resumed after a partial
+// frame; Output, Names and Artifact of a cell reach the Sink before its Execute
+// returns, in the order sent. It does not know the journal, sessions or restart
+// decisions; package worker says what the rungs and limits are.
+package supervise
+
+import (
+	"context"
+	"io"
+
+	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/wire"
+	"github.com/reeve-run/reeve/worker"
+)
+
+// Spec says how one worker is started.
+type Spec struct {
+	Session    string
+	Generation string
+	Role       worker.Role
+	Python     string   // interpreter, a path or a name on PATH
+	Source     string   // directory that holds the unpacked reeve_worker package
+	Shim       []string // argv of the shim: this binary and its hidden command
+	Dir        string   // working directory of the worker
+	Env        []string // whole environment of the worker
+	Runtime    string   // where private directories are made
+	Timing     worker.Timing
+	Sink       Sink
+}
+
+// Sink receives what a worker sends besides results. Its methods are called from
+// one goroutine per worker and must not block.
+type Sink interface {
+	Output(o wire.Output)
+	Names(n wire.Names)
+	Artifact(a wire.Artifact)
+	// Request answers a host request by calling reply once, from any goroutine, at
+	// any time; replies after the cell has ended are discarded and counted.
+	Request(ctx context.Context, r wire.HostRequest, reply func(wire.HostReply))
+}
+
+// Completion is the end of an operation that the worker reported.
+type Completion struct {
+	Cell   *wire.CellResult
+	Hook   wire.Raw
+	Failed *string
+	Rung   worker.Rung // set when an interrupt was on its way
+	Spool  *Spool      // output beyond the record, still in the private directory
+	CPUMS  *int64
+}
+
+// Spool is the file that holds a cell's output beyond its record; the reader takes
+// what was kept (first and last parts) and the caller closes it.
+type Spool struct {
+	Total    int64
+	DropFrom int64
+	DropTo   int64
+	Body     io.ReadCloser
+}
+
+// Exit is how a worker ended, from the host's own observation (CP-024).
+type Exit struct {
+	Cause  event.Cause
+	Stdout event.Tail
+	Stderr event.Tail
+	Spool  *Spool // of the operation that was running, if it had one
+}
+
+// Lost is the error of an Execute whose worker ended before it answered.
+type Lost struct{ Exit Exit }
+
+func (l *Lost) Error() string { return "worker lost: " + l.Exit.Cause.Text }
