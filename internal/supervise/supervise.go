@@ -31,6 +31,11 @@ type Spec struct {
 	Runtime    string   // where private directories are made
 	Timing     worker.Timing
 	Sink       Sink
+
+	// OnRung, when set, is told of every rung of an interrupt's ladder as it is
+	// taken, so that a caller hears of a namespace about to be lost before it is
+	// (W4). It is called from the ladder's goroutine and must not block.
+	OnRung func(execution string, r worker.Rung)
 }
 
 // Sink receives what a worker sends besides results. Its methods are called from
