@@ -18,7 +18,20 @@ package journal
 
 import (
 	"context"
+	"fmt"
 	"time"
+)
+
+// Limits of what a store takes. Larger bytes belong in artifacts: a long write
+// holds up every other writer.
+const (
+	MaxName    = 400      // bytes of a stream, kind, key, session, host or input id
+	MaxBatchID = 200      // bytes
+	MaxPayload = 8 << 20  // bytes of one payload or body
+	MaxBatch   = 32 << 20 // bytes of all payloads and bodies of a batch
+	MaxItems   = 10_000   // events, records, inputs and conditions of a batch together
+	MaxCauses  = 256      // of one event
+	MaxPage    = 1000     // rows of a page
 )
 
 // MaxID is the largest store-wide event id: 2^53-1, so that every JSON reader
@@ -135,7 +148,8 @@ type Head struct {
 }
 
 // Query selects records. Zero members do not restrict. Pages are keyset pages
-// ordered by (Kind, Key): pass the last key seen as After.
+// ordered by (Kind, Key), bytewise: pass the last key seen as After. A query that
+// names no Kind passes "kind/key" of the last record instead.
 type Query struct {
 	Kind      string
 	KeyPrefix string
@@ -150,9 +164,17 @@ type Query struct {
 // of its semantics.
 //
 // Commit refuses with fault.Conflict (and a *ConflictError that names what moved),
-// fault.StaleEpoch, fault.StoreFull or fault.InvalidRequest when nothing was
-// written, and with fault.Unknown when it cannot tell. Readers never block the
-// writer and hold no transaction open after returning.
+// fault.StaleEpoch, fault.StoreFull, fault.Unavailable, fault.LimitExceeded or
+// fault.InvalidRequest when nothing was written, and with fault.Unknown when it
+// cannot tell. A batch whose ID already stands at (stream, Head+1) of its streams
+// is answered Replayed with its first Result, before anything else is checked; the
+// same ID with other events is refused as invalid_request. Only AtMS may differ.
+// A context that ends before the write began cancels it; after that Commit waits.
+//
+// Readers never block the writer and hold no transaction open after returning. A
+// page holds at most max rows and never more than MaxPage; it may be shorter than
+// asked, so only an empty page is the end (see Stream, All, Records, AllHeads).
+// Empty payloads and bodies read back as nil.
 type Store interface {
 	Commit(ctx context.Context, b Batch) (Result, error)
 	Events(ctx context.Context, stream string, after int64, max int) ([]Stored, error)
@@ -191,4 +213,50 @@ type ConflictError struct {
 	Key  string
 	Want int64
 	Now  int64
+}
+
+func (e *ConflictError) Error() string {
+	switch e.What {
+	case HeadIs:
+		return fmt.Sprintf("stream %q ends at %d, not at %d", e.Key, e.Now, e.Want)
+	case InboxIs:
+		return fmt.Sprintf("inbox of %q is at %d, not at %d", e.Key, e.Now, e.Want)
+	case RevIs:
+		return fmt.Sprintf("record %q has revision %d, not %d", e.Key, e.Now, e.Want)
+	case Absent:
+		return fmt.Sprintf("record %q exists with revision %d", e.Key, e.Now)
+	default:
+		return fmt.Sprintf("condition %d on %q", e.What, e.Key)
+	}
+}
+
+// Info is what an engine says about itself, for status, du and doctor.
+type Info struct {
+	Engine       string // "sqlite 3.54.1", "memory"
+	Synchronous  string // read back from the engine: "full"; empty when it has no disk
+	State        string // ok | full | unavailable
+	Problem      string // why State is not ok
+	Events       int64
+	Streams      int64
+	PayloadBytes int64 // sum over all events
+	FileBytes    int64 // main database file
+	WALBytes     int64 // write-ahead log
+	Migrations   []string
+	// StartCheck tells what was checked when the store was opened: none (it was
+	// closed in order), quick or full.
+	StartCheck string
+	// Foreign counts changes by other processes that were noticed since the start.
+	Foreign int64
+}
+
+// States of a store.
+const (
+	StateOK          = "ok"
+	StateFull        = "full"        // no space: reads work, writes are refused and tried again
+	StateUnavailable = "unavailable" // the disk failed: the engine reopens by itself
+)
+
+// Informer is the part of an engine that tells about itself.
+type Informer interface {
+	Info(ctx context.Context) (Info, error)
 }
