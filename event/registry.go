@@ -2,6 +2,8 @@ package event
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -31,18 +33,40 @@ var versions = map[Kind]int{
 	CellStarted: 1, CellCompleted: 1, CellLateOutput: 1,
 }
 
-// Encode returns the version and the bytes that are stored for p.
+// Shape is a kind with a version that can be decoded.
+type Shape struct {
+	Kind    Kind
+	Version int
+}
+
+// Shapes returns all that Decode knows, by kind and version.
+func Shapes() []Shape {
+	all := make([]Shape, 0, len(decoders))
+	for k := range decoders {
+		all = append(all, Shape{k.kind, k.version})
+	}
+	slices.SortFunc(all, func(a, b Shape) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
+	})
+	return all
+}
+
+// Current is the version that Encode writes for kind, 0 for an unknown kind.
+func Current(kind Kind) int { return versions[kind] }
+
+// Encode returns the version and the bytes that are stored for p. Text that is not
+// valid UTF-8 is refused: it could not be read back.
 func Encode(p Payload) (version int, payload []byte, err error) {
 	b, err := json.Marshal(p, json.Deterministic(true))
 	if err != nil {
-		return 0, nil, fault.Wrap(err, fault.Internal, "encode event", string(p.Kind()))
+		return 0, nil, fault.Wrap(err, fault.InvalidRequest, "encode event", string(p.Kind()))
 	}
 	return versions[p.Kind()], b, nil
 }
 
-// Decode reads stored bytes strictly: unknown, duplicate or case-variant members,
-// invalid UTF-8 and an unknown kind or version are refused. An old version is
-// lifted into today's struct.
+// Decode reads stored bytes strictly: an unknown, missing, duplicate or
+// case-variant member, invalid UTF-8 and an unknown kind or version are refused.
+// An old version is lifted into today's struct.
 func Decode(kind Kind, version int, payload []byte) (Payload, error) {
 	dec, ok := decoders[key{kind, version}]
 	if !ok {
@@ -54,6 +78,9 @@ func Decode(kind Kind, version int, payload []byte) (Payload, error) {
 func strict[P Payload](b []byte) (Payload, error) {
 	var p P
 	if err := json.Unmarshal(bytes.TrimSpace(b), &p, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fault.Wrap(err, fault.InvalidRequest, "decode event", string(p.Kind()))
+	}
+	if err := complete[P](b); err != nil {
 		return nil, fault.Wrap(err, fault.InvalidRequest, "decode event", string(p.Kind()))
 	}
 	return p, nil
