@@ -219,8 +219,13 @@ type EventRow struct {
 // Raw is JSON kept as it is stored.
 type Raw []byte
 
-// MarshalJSON returns r itself.
-func (r Raw) MarshalJSON() ([]byte, error) { return r, nil }
+// MarshalJSON returns r itself, null when it is empty.
+func (r Raw) MarshalJSON() ([]byte, error) {
+	if len(r) == 0 {
+		return []byte("null"), nil
+	}
+	return r, nil
+}
 
 // UnmarshalJSON keeps a copy of b.
 func (r *Raw) UnmarshalJSON(b []byte) error { *r = append((*r)[:0], b...); return nil }
@@ -235,8 +240,9 @@ type EventQuery struct {
 	Failed  bool      `json:"failed"`
 	Grep    string    `json:"grep"`
 	Since   time.Time `json:"since"`
-	Max     int       `json:"max"` // of rows returned; 0 means 200
-	Follow  bool      `json:"follow"`
+	Max     int       `json:"max"`    // of rows returned; 0 means 200
+	Tail    bool      `json:"tail"`   // the last Max that match, in order, instead of the first
+	Follow  bool      `json:"follow"` // then go on with new ones until ctx ends; Max does not bound these
 }
 
 // VerifyReport is what verify found. Code is empty when all is good.
