@@ -27,9 +27,9 @@ open CP-003..CP-003a there is no third yet
 partial CP-006 half of it is missing
 `
 
-func readList(t *testing.T, text string) *conformance.List {
+func readList(t *testing.T) *conformance.List {
 	t.Helper()
-	l, err := conformance.ReadList(strings.NewReader(text))
+	l, err := conformance.ReadList(strings.NewReader(list))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func realRun(t *testing.T) *conformance.Run {
 func TestRealRunIsJudged(t *testing.T) {
 	t.Parallel()
 	run := realRun(t)
-	findings := conformance.Judge(readList(t, list), run)
+	findings := conformance.Judge(readList(t), run)
 
 	got := map[string]string{}
 	for _, f := range findings {
@@ -103,7 +103,7 @@ func TestRealRunIsJudged(t *testing.T) {
 	if met, open := conformance.Count(findings); met != 2 || open != 5 {
 		t.Errorf("%d met, %d open; want 2 met, 5 open", met, open)
 	}
-	if diff := cmp.Diff([]string{"CP-777, cited by x.TestUnlisted"}, run.Unlisted(readList(t, list))); diff != "" {
+	if diff := cmp.Diff([]string{"CP-777, cited by x.TestUnlisted"}, run.Unlisted(readList(t))); diff != "" {
 		t.Errorf("unlisted (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"x", "x.TestFails"}, run.Failures); diff != "" {
@@ -125,7 +125,7 @@ func TestUnfinishedIsNotMet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := conformance.Judge(readList(t, list), run)[0]
+	f := conformance.Judge(readList(t), run)[0]
 	if f.Met || f.Why != "`x.TestA` did not end" {
 		t.Errorf("met %t, why %q", f.Met, f.Why)
 	}
@@ -148,7 +148,7 @@ func TestPageShowsMetOpenAndDeviations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := conformance.Page(conformance.Judge(readList(t, list), run), "We differ here.\n")
+	page := conformance.Page(conformance.Judge(readList(t), run), "We differ here.\n")
 	for _, want := range []string{
 		"\nrequirements: 1 met, 6 open\n",
 		"\n| CP-001 | first | `x.TestA` |\n",
