@@ -138,7 +138,7 @@ func wrap(err error, op, subject string) error {
 	switch {
 	case errors.As(err, &known):
 		return err
-	case isFull(err):
+	case IsFull(err):
 		return fault.Wrap(err, fault.StoreFull, op, subject).WithNext("free space on the disk that holds %s", filepath.Dir(subject)).Retryable()
 	case errors.Is(err, fs.ErrNotExist):
 		return fault.Wrap(err, fault.NotFound, op, subject)

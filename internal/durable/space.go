@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isFull reports whether err means that the disk or the quota is used up.
-func isFull(err error) bool {
+// IsFull reports whether err means that the disk or the quota is used up.
+func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
