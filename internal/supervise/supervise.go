@@ -24,11 +24,12 @@ type Spec struct {
 	Generation string
 	Role       worker.Role
 	Python     string   // interpreter, a path or a name on PATH
-	Source     string   // directory that holds the unpacked reeve_worker package
+	Source     string   // directory of the unpacked worker, as Unpack returned it
 	Shim       []string // argv of the shim: this binary and its hidden command
 	Dir        string   // working directory of the worker
 	Env        []string // whole environment of the worker
-	Runtime    string   // where private directories are made
+	Runtime    string   // where private directories are made; short, see MaxSocketPath
+	Skills     string   // file of skills for the worker to load; empty for none
 	Timing     worker.Timing
 	Sink       Sink
 
@@ -51,12 +52,13 @@ type Sink interface {
 
 // Completion is the end of an operation that the worker reported.
 type Completion struct {
-	Cell   *wire.CellResult
-	Hook   wire.Raw
-	Failed *string
-	Rung   worker.Rung // set when an interrupt was on its way
-	Spool  *Spool      // output beyond the record, still in the private directory
-	CPUMS  *int64
+	Cell     *wire.CellResult
+	Hook     wire.Raw
+	Failed   *string
+	Rung     worker.Rung // set when an interrupt was on its way
+	Spool    *Spool      // output beyond the record; the receiver closes it
+	SpoolErr error       // why a spool that is there cannot be read
+	CPUMS    *int64
 }
 
 // Spool is the file that holds a cell's output beyond its record; the reader takes
@@ -70,10 +72,12 @@ type Spool struct {
 
 // Exit is how a worker ended, from the host's own observation (CP-024).
 type Exit struct {
-	Cause  event.Cause
-	Stdout event.Tail
-	Stderr event.Tail
-	Spool  *Spool // of the operation that was running, if it had one
+	Cause    event.Cause
+	Stdout   event.Tail
+	Stderr   event.Tail
+	Spool    *Spool // of the operation that was running, if it had one
+	SpoolErr error  // why it cannot be read
+	Left     int    // descendants that could not be killed; 0 but for other users' processes
 }
 
 // Lost is the error of an Execute whose worker ended before it answered.

@@ -1,0 +1,307 @@
+package supervise
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/worker"
+)
+
+const (
+	// MaxSocketPath is the longest path a Unix socket may be bound to, from the
+	// size of sun_path on the smallest platform less its end mark (CP-001).
+	MaxSocketPath = 103
+
+	socketName = "s"
+
+	// Marker is the environment variable by which Sweep knows the processes of a
+	// dead core's workers. It names Spec.Runtime and is no secret.
+	Marker = "REEVE_WORKER_RUNTIME"
+)
+
+// StartError is in the chain of Start's error when a child was spawned: what it
+// left behind (CP-010).
+type StartError struct{ Exit Exit }
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("stdout %q, stderr %q",
+		lastLines(e.Exit.Stdout, 20), lastLines(e.Exit.Stderr, 20))
+}
+
+// Start spawns a worker and waits for its valid hello. The error is a fault:
+// unavailable when the interpreter cannot be run or said no hello in time (with
+// both diagnostic tails in its text), limit_exceeded when the socket path is too
+// long. When ctx ends first the child is killed and Start returns. After Start has
+// returned, ctx no longer matters. Nothing is left running on error.
+//
+// The first Start makes this process a subreaper: what a killed shim leaves behind
+// becomes its child and is ended. A child of this process that has a session of its
+// own and is no shim is taken for such a remnant, so a process that starts workers
+// must not also start detached children of other kinds.
+func Start(ctx context.Context, spec Spec) (*Process, error) {
+	p := &Process{
+		spec: spec, phase: worker.Starting,
+		greeted: make(chan struct{}), killing: make(chan struct{}), done: make(chan struct{}),
+	}
+	fail := func(err error) (*Process, error) {
+		return nil, fault.Wrap(err, codeOr(err, fault.Unavailable), "start worker", spec.Session)
+	}
+	var err error
+	if p.python, err = exec.LookPath(spec.Python); err != nil {
+		return fail(interpreterFault(err, spec.Python, ""))
+	}
+	if p.python, err = filepath.Abs(p.python); err != nil {
+		return fail(err)
+	}
+	listener, err := p.listen()
+	if err != nil {
+		return fail(err)
+	}
+	token, err := p.spawn()
+	if err != nil {
+		return fail(errors.Join(err, listener.Close(), os.RemoveAll(p.dir)))
+	}
+	verdict := make(chan error, 1)
+	reader := make(chan struct{})
+	go func() {
+		defer close(reader)
+		p.serve(listener, token, verdict)
+	}()
+	go p.own(reader)
+
+	deadline := time.NewTimer(spec.Timing.Start)
+	defer deadline.Stop()
+	select {
+	case <-p.greeted:
+		return p, nil
+	case err := <-verdict:
+		p.breakOff(protocolCause("the worker's hello was refused: %v", err), true)
+	case <-p.shim.exited:
+		p.breakOffEarly()
+	case <-p.shim.ended:
+		p.breakOffEarly()
+	case <-deadline.C:
+		p.breakOff(event.Cause{Kind: event.CauseStart,
+			Text: fmt.Sprintf("no valid hello within %s", spec.Timing.Start)}, true)
+	case <-ctx.Done():
+		p.breakOff(event.Cause{Kind: event.CauseShutdown, Text: "the start was given up"}, true)
+	}
+	_ = listener.Close() // unblocks serve; closing twice is its only error
+	<-p.done
+	return nil, p.startFault()
+}
+
+// breakOffEarly is for a child that ended before its hello. The cause is its own
+// exit, so no reason is set.
+func (p *Process) breakOffEarly() {
+	p.mu.Lock()
+	p.phase, _ = worker.Next(p.phase, worker.Broken)
+	p.mu.Unlock()
+}
+
+func (p *Process) startFault() error {
+	code := fault.Unavailable
+	if p.exit.Cause.Kind == event.CauseShutdown {
+		code = fault.Cancelled
+	}
+	f := fault.New(code, "start worker", p.spec.Session, "%s", p.exit.Cause.Text)
+	f.Err = &StartError{Exit: p.exit}
+	if code == fault.Unavailable {
+		f.Next = "run reeve doctor, which tries the interpreter and says what is wrong with it"
+	}
+	return f
+}
+
+// listen makes the private directory and the socket in it.
+func (p *Process) listen() (*net.UnixListener, error) {
+	if err := os.MkdirAll(p.spec.Runtime, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(p.spec.Runtime, "w-")
+	if err != nil {
+		return nil, err
+	}
+	p.dir = dir
+	path := filepath.Join(dir, socketName)
+	if len(path) > MaxSocketPath {
+		f := fault.New(fault.LimitExceeded, "bind socket", path,
+			"%d bytes are over the limit of %d", len(path), MaxSocketPath)
+		return nil, errors.Join(f.WithNext("use a shorter data directory (--dir or REEVE_HOME)"), os.Remove(dir))
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	listener.SetUnlinkOnClose(true)
+	return listener, nil
+}
+
+// argv is Python's command line.
+func (p *Process) argv() []string {
+	argv := []string{
+		p.python, "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(p.spec.Source, "reeve_boot.py"),
+		"--socket", filepath.Join(p.dir, socketName),
+		"--token-fd", fmt.Sprint(pythonToken),
+		"--session", p.spec.Session,
+		"--generation", p.spec.Generation,
+		"--role", string(p.spec.Role),
+		"--dir", p.dir,
+	}
+	if p.spec.Skills != "" {
+		argv = append(argv, "--skills", p.spec.Skills)
+	}
+	return argv
+}
+
+// spawn starts the shim, and through it Python, and returns the token in hex.
+func (p *Process) spawn() (token string, err error) {
+	var raw [32]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return "", err
+	}
+	token = hex.EncodeToString(raw[:])
+
+	var pipes pipeSet
+	defer pipes.closeTheirs()
+	controlR, controlW := pipes.to()
+	reportR, reportW := pipes.from()
+	tokenR, tokenW := pipes.to()
+	outR, outW := pipes.from()
+	errR, errW := pipes.from()
+	if pipes.err != nil {
+		pipes.closeOurs()
+		return "", pipes.err
+	}
+
+	argv := append(p.spec.Shim[1:len(p.spec.Shim):len(p.spec.Shim)], p.argv()...)
+	p.cmd = exec.Command(p.spec.Shim[0], argv...)
+	p.cmd.Dir = p.spec.Dir
+	p.cmd.Env = append(p.spec.Env[:len(p.spec.Env):len(p.spec.Env)], Marker+"="+p.spec.Runtime)
+	p.cmd.Stdout, p.cmd.Stderr = outW, errW
+	p.cmd.ExtraFiles = []*os.File{shimControl - 3: controlR, shimReport - 3: reportW, shimToken - 3: tokenR}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	p.began = time.Now()
+	if err := shims.start(p.cmd); err != nil {
+		pipes.closeOurs()
+		return "", fault.Wrap(err, fault.Unavailable, "start shim", p.spec.Shim[0])
+	}
+	p.control = controlW
+	// 64 bytes fit into any pipe. A child that ended without reading is seen by its end.
+	_, _ = tokenW.WriteString(token)
+	_ = tokenW.Close()
+	p.shim.init()
+	p.drains.Add(2)
+	p.raw = []*os.File{outR, errR}
+	go func() { defer p.drains.Done(); drain(outR, &p.stdout) }()
+	go func() { defer p.drains.Done(); drain(errR, &p.stderr) }()
+	go p.shim.read(reportR)
+	return token, nil
+}
+
+// pipeSet makes pipes whose one end goes to the child, and closes what is left.
+type pipeSet struct {
+	ours, theirs []*os.File
+	err          error
+}
+
+// to makes a pipe from us to the child.
+func (s *pipeSet) to() (theirs, ours *os.File) {
+	r, w := s.make()
+	s.theirs, s.ours = append(s.theirs, r), append(s.ours, w)
+	return r, w
+}
+
+// from makes a pipe from the child to us.
+func (s *pipeSet) from() (ours, theirs *os.File) {
+	r, w := s.make()
+	s.theirs, s.ours = append(s.theirs, w), append(s.ours, r)
+	return r, w
+}
+
+func (s *pipeSet) make() (r, w *os.File) {
+	r, w, err := os.Pipe()
+	s.err = errors.Join(s.err, err)
+	return r, w
+}
+
+func (s *pipeSet) closeOurs()   { closeFiles(s.ours) }
+func (s *pipeSet) closeTheirs() { closeFiles(s.theirs) }
+
+// closeFiles closes pipe ends, for which an error has no meaning.
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// shims knows the live shims of this process, so that a sweep does not take one
+// for an orphan. Its lock is held for writing only by a sweep.
+var shims = &shimTable{pids: make(map[int]bool)}
+
+type shimTable struct {
+	once sync.Once
+	mu   sync.Mutex
+	pids map[int]bool
+	err  error
+}
+
+// start starts a shim and notes it before any sweep can see it.
+func (t *shimTable) start(cmd *exec.Cmd) error {
+	t.once.Do(func() { t.err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
+	if t.err != nil {
+		return fmt.Errorf("become subreaper: %w", t.err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	t.pids[cmd.Process.Pid] = true
+	return nil
+}
+
+// drop forgets a shim that was reaped.
+func (t *shimTable) drop(pid int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.pids, pid)
+}
+
+// sweep ends and reaps what a killed shim left: our children that have a session
+// of their own and are no shims, and all below them.
+func (t *shimTable) sweep() (left []int, err error) {
+	self := os.Getpid()
+	own, ok := statOf(self)
+	if !ok {
+		return nil, errors.New("read own process state")
+	}
+	_, left, err = reapAll(shimPatience, func(all []procStat) []procStat {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		var orphans []procStat
+		var roots []int
+		for _, s := range all {
+			if s.ppid == self && s.session != own.session && !t.pids[s.pid] {
+				orphans, roots = append(orphans, s), append(roots, s.pid)
+			}
+		}
+		return append(orphans, below(all, roots...)...)
+	})
+	return left, err
+}

@@ -1,0 +1,102 @@
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/reeve-run/reeve/fault"
+)
+
+// Strays lists processes that carry the marker of runtime in their environment:
+// workers and what they started, of this core or of one that died. A process that
+// cleared its environment is not among them.
+func Strays(runtime string) ([]int, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "list processes", "")
+	}
+	var found []int
+	for _, s := range marked(all, runtime) {
+		found = append(found, s.pid)
+	}
+	return found, nil
+}
+
+// Sweep ends what workers of a dead core left behind: processes that carry the
+// marker of runtime in their environment, with all below them, and private
+// directories in it. Only the holder of the data directory's lock may call it,
+// before it starts workers. It returns the processes it killed.
+func Sweep(ctx context.Context, runtime string) (killed []int, err error) {
+	killed, left, err := reapAll(shimPatience, func(all []procStat) []procStat {
+		if ctx.Err() != nil {
+			return nil
+		}
+		found := marked(all, runtime)
+		roots := make([]int, len(found))
+		for i, s := range found {
+			roots[i] = s.pid
+		}
+		return append(found, below(all, roots...)...)
+	})
+	if err != nil {
+		return killed, fault.Wrap(err, fault.Unavailable, "sweep workers", runtime)
+	}
+	if err := ctx.Err(); err != nil {
+		return killed, fault.Wrap(err, fault.Cancelled, "sweep workers", runtime)
+	}
+	if len(left) > 0 {
+		return killed, fault.New(fault.Unavailable, "sweep workers", runtime, "processes %v do not end", left).
+			WithNext("end them by hand, then start again")
+	}
+	old, err := filepath.Glob(filepath.Join(runtime, "w-*"))
+	if err != nil {
+		return killed, fault.Wrap(err, fault.Internal, "sweep workers", runtime)
+	}
+	for _, dir := range old {
+		if err := os.RemoveAll(dir); err != nil {
+			return killed, fault.Wrap(err, fault.Unavailable, "sweep workers", runtime)
+		}
+	}
+	return killed, nil
+}
+
+// marked picks the processes with the marker. The environment of another user's
+// process cannot be read, and it is none of ours.
+func marked(all []procStat, runtime string) []procStat {
+	want := []byte(Marker + "=" + runtime)
+	self := os.Getpid()
+	var found []procStat
+	for _, s := range all {
+		if s.pid == self || s.state == 'Z' {
+			continue
+		}
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/environ")
+		if err != nil {
+			continue
+		}
+		for entry := range bytes.SplitSeq(env, []byte{0}) {
+			if bytes.Equal(entry, want) {
+				found = append(found, s)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// commandOf is the command line of a process for people, or its name in brackets.
+func commandOf(pid int) string {
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err == nil && len(raw) > 0 {
+		return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
+	}
+	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	if err != nil {
+		return "?"
+	}
+	return "[" + strings.TrimSpace(string(name)) + "]"
+}
