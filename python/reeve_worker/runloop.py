@@ -1,0 +1,301 @@
+"""The life of a worker: take an operation, run it, tell how it ended.
+
+Owned by the main thread. The reader thread touches only what its methods here say:
+the inbox, the id of the running operation, pending host replies.
+"""
+
+from __future__ import annotations
+
+import _contextvars
+import _queue
+import _thread
+import builtins
+import os
+import sys
+from time import sleep
+
+from reeve_worker.capture import ORIGIN, Capture, Cell, EmptyInput, TextStream, refuse_input, thread_starters
+from reeve_worker.channel import Channel
+from reeve_worker.errors import describe, keep_for_debugger, skip_ours
+from reeve_worker.imports import Finder
+from reeve_worker.interrupts import Interrupts
+from reeve_worker.loops import Loops
+from reeve_worker.namespace import COROUTINE, Namespace, Program
+from reeve_worker.output import Flusher, Output
+from reeve_worker.strictjson import Fault
+
+TYPE_CHECKING = False  # typing itself would cost a third of the start
+if TYPE_CHECKING:
+    from typing import Any
+
+_GRACE = 1.5  # seconds a shutdown may take before the process leaves by force
+EXIT_FAULT = 70  # the host broke the protocol
+_NOTHING: Any = object()  # a cell without a final expression
+
+
+class Worker:
+    """One worker process."""
+
+    def __init__(self, channel: Channel, directory: str) -> None:
+        self.channel = channel
+        self.directory = directory
+        self.pid = os.getpid()
+        self.inbox: "_queue.SimpleQueue[dict[str, Any]]" = _queue.SimpleQueue()
+        self.interrupts = Interrupts()
+        self.context = _contextvars.copy_context()
+        self.loops = Loops(self.interrupts, self.context)
+        self.space = Namespace(directory)
+        self.capture = Capture()
+        self.finder = Finder()
+        self.flusher = Flusher(_thread.start_new_thread)
+        self.cell: Cell | None = None
+        self.busy = ""
+        self._busy_lock = _thread.allocate_lock()
+        self._streams = TextStream(self.capture, 1), TextStream(self.capture, 2)
+
+    def prepare(self) -> None:
+        """Make the process look to cells like an interactive interpreter."""
+        sys.stdout = sys.__stdout__ = self._streams[0]  # type: ignore
+        sys.stderr = sys.__stderr__ = self._streams[1]  # type: ignore
+        sys.stdin = sys.__stdin__ = EmptyInput()  # type: ignore
+        sys.argv = [""]
+        sys.modules["__main__"] = self.space.module
+        sys.displayhook = self._display
+        sys.meta_path.insert(0, self.finder)  # type: ignore[arg-type]
+        builtins.input = refuse_input  # type: ignore[assignment]
+        import _sitebuiltins
+
+        builtins.help = _sitebuiltins._Helper()
+        builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
+        builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+        self.capture.after_write = self.interrupts.release
+        self.capture.fallback = lambda: self.cell if self.interrupts.on_main() else None
+        thread_starters()
+        self.finder.after("linecache", self.space.show_sources)
+        self.finder.after("asyncio", self.loops.adopt)
+        os.register_at_fork(after_in_child=self._forked)
+        self.interrupts.install()
+
+    def _forked(self) -> None:
+        self.capture.forked = True
+        self.channel.abandon()
+
+    # --- the reader thread ---
+
+    def read(self) -> None:
+        """Take frames until the host is gone; never returns."""
+        try:
+            while True:
+                message = self.channel.receive()
+                if message is None:
+                    os._exit(0)
+                self._take(message)
+        except Fault as fault:
+            os.write(2, f"reeve worker: read frame: {fault}\n".encode())
+            os._exit(EXIT_FAULT)
+        except BaseException as error:
+            os.write(2, f"reeve worker: reader failed: {describe(error)}\n".encode())
+            os._exit(EXIT_FAULT)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        kind = message["kind"]
+        if kind == "execute":
+            with self._busy_lock:
+                running, self.busy = self.busy, self.busy or message["id"]
+            if running:
+                self._refuse(message["id"], f"operation {running!r} is still running")
+                return
+            self._queue(message)
+        elif kind == "interrupt":
+            self.interrupts.ask(message["id"])
+        elif kind == "shutdown":
+            self._shut_down(message)
+        else:
+            raise Fault(f"message.kind: {kind!r} is not for a workbench")
+
+    def _refuse(self, operation: str, why: str) -> None:
+        self.channel.send({"kind": "completed", "id": operation, "result": {"kind": "failed", "error": why}})
+
+    def _queue(self, message: dict[str, Any]) -> None:
+        self.inbox.put(message)
+        self.loops.wake()
+
+    def _shut_down(self, message: dict[str, Any]) -> None:
+        self._queue(message)
+        if self.busy:
+            self.interrupts.ask(self.busy)
+        sleep(_GRACE)
+        os._exit(0)
+
+    # --- the main thread ---
+
+    def serve(self) -> None:
+        """Run operations until a shutdown; never returns."""
+        while True:
+            try:
+                message = self._next()
+            except BaseException as error:  # from a signal handler or a task of a cell
+                self._report(error)
+                continue
+            if message["kind"] == "shutdown":
+                self._leave()
+            try:
+                self._execute(message["id"], message["code"])
+            except BaseException as error:  # a signal handler of a cell, after its end
+                self._finish_anyhow(message["id"], error)
+
+    def _finish_anyhow(self, operation: str, error: BaseException) -> None:
+        """Answer an operation whose completion was itself disturbed."""
+        self._leave_if_forked(error)
+        self.interrupts.end()
+        if self.busy == operation:
+            with self._busy_lock:
+                self.busy = ""
+            self._refuse(operation, f"telling the outcome failed: {describe(error)}")
+        else:
+            self.channel.flush()
+            self._report(error)
+
+    def _next(self) -> dict[str, Any]:
+        if self.loops.loop is None or self.loops.loop.is_closed():
+            return self.inbox.get()
+        while self.inbox.empty():
+            self.loops.idle(lambda: not self.inbox.empty())
+        return self.inbox.get()
+
+    def _report(self, error: BaseException) -> None:
+        """Print what happened between cells, as late output of the last one."""
+        self._leave_if_forked(error)
+        self.capture.write(2, describe(error))
+
+    def _leave(self) -> None:
+        import atexit
+
+        atexit._run_exitfuncs()
+        self.flusher.flush()
+        os._exit(0)
+
+    def _leave_if_forked(self, error: BaseException | None) -> None:
+        """End a child that a cell forked and that came to the end of the cell (CP-142)."""
+        if os.getpid() == self.pid:
+            return
+        status = 0
+        if isinstance(error, SystemExit):
+            status = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif error is not None:
+            self.capture.write(2, describe(error))
+            status = 1
+        os._exit(status)
+
+    def _execute(self, operation: str, source: str) -> None:
+        cell = Cell(operation, Output(operation, self.channel.send, self._spool, self.flusher))
+        self.cell = cell
+        for stream in self._streams:
+            stream.reopen()
+        self.context.run(ORIGIN.set, cell)
+        ORIGIN.set(cell)
+        result: str | None = None
+        failure: BaseException | None = None
+        self.interrupts.begin(operation)
+        try:
+            value = self._evaluate(self.space.compile(operation, source))
+            if value is not _NOTHING:
+                result = self.context.run(self._show, value)
+        except BaseException as error:
+            failure = error
+            error.__traceback__ = skip_ours(error.__traceback__)
+        finally:
+            self.interrupts.end()
+        self._leave_if_forked(failure)
+        self._complete(cell, result, failure)
+
+    def _evaluate(self, program: Program) -> Any:
+        if program.awaits:
+            return self.loops.run_on_loop(self._await(program))
+        return self.context.run(self._run, program)
+
+    def _run(self, program: Program) -> Any:
+        if program.body is not None:
+            exec(program.body, self.space.names)
+        if program.tail is not None:
+            return eval(program.tail, self.space.names)
+        return _NOTHING
+
+    async def _await(self, program: Program) -> Any:
+        value = _NOTHING
+        for code in (program.body, program.tail):
+            if code is not None:
+                value = eval(code, self.space.names)
+                if code.co_flags & COROUTINE:
+                    value = await value
+        return value if program.tail is not None else _NOTHING
+
+    def _show(self, value: Any) -> str | None:
+        """Give a final value to the display hook; return its text unless it was taken."""
+        if sys.displayhook != self._display:
+            sys.displayhook(value)
+            return None
+        if value is None:
+            return None
+        setattr(builtins, "_", value)
+        try:
+            return repr(value)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            return f"<{type(value).__name__} object; its repr raised {type(error).__name__}>"
+
+    def _display(self, value: Any) -> None:
+        """sys.displayhook for code that calls it itself: print the repr."""
+        if value is not None:
+            setattr(builtins, "_", value)
+            print(repr(value))
+
+    def _complete(self, cell: Cell, result: str | None, failure: BaseException | None) -> None:
+        status, text = self._outcome(cell, failure)
+        self.interrupts.install()
+        self.loops.restore()
+        cell.running = False
+        added, removed = self.space.changes()
+        if added or removed:
+            self._send_names(cell.id, added, removed)
+        output, dropped = cell.output.finish(result)
+        with self._busy_lock:
+            self.busy = ""
+        self.channel.send(
+            {
+                "kind": "completed",
+                "id": cell.id,
+                "result": {
+                    "kind": "cell",
+                    "status": status,
+                    "output": output,
+                    "truncated_bytes": dropped,
+                    "error": text,
+                },
+            }
+        )
+
+    def _outcome(self, cell: Cell, failure: BaseException | None) -> tuple[str, str | None]:
+        if failure is None:
+            return ("yielded" if cell.yielded else "ok"), None
+        interrupted = isinstance(failure, KeyboardInterrupt) or type(failure).__name__ == "CancelledError"
+        text = describe(failure)
+        if cell.yielded:
+            return "yielded", None
+        keep_for_debugger(failure)
+        return ("interrupted" if interrupted and self.interrupts.taken else "error"), text
+
+    def _send_names(self, operation: str, added: list[str], removed: list[str]) -> None:
+        added = added[:4096]
+        removed = removed[: 4096 - len(added)]
+        self.channel.send({"kind": "names", "id": operation, "added": added, "removed": removed})
+
+    def _spool(self, operation: str) -> Any:
+        from reeve_worker.spool import Spool
+
+        try:
+            return Spool(f"{self.directory}/spool-{operation}")
+        except OSError as error:
+            os.write(2, f"reeve worker: open spool: {error}\n".encode())
+            return None
