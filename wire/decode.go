@@ -200,7 +200,8 @@ func (s *scanner) optional() (*string, *fault.Error) {
 
 // strings reads an array of at most most strings; the list is never nil.
 func (s *scanner) strings(most int) ([]string, *fault.Error) {
-	list := []string{}
+	room := min(most, 1+bytes.Count(s.b[s.pos:], []byte{','}))
+	list := make([]string, 0, room)
 	more, f := s.enter('[')
 	for ; more && f == nil; more, f = s.more(']') {
 		if len(list) == most {
