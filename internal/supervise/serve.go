@@ -71,8 +71,8 @@ func (p *Process) accept(listener *net.UnixListener) (*net.UnixConn, error) {
 
 // greet reads and checks the hello.
 func (p *Process) greet(conn *conn, token string) (wire.Hello, error) {
-	// Start has a timer of its own; this one ends the read when nobody else can.
-	if err := conn.net.SetReadDeadline(p.began.Add(p.spec.Timing.Start)); err != nil {
+	// Start has a timer of its own; this later one ends the read when nobody else can.
+	if err := conn.net.SetReadDeadline(p.began.Add(p.spec.Timing.Start + time.Second)); err != nil {
 		return wire.Hello{}, err
 	}
 	m, err := conn.read()

@@ -146,6 +146,9 @@ func result(t testing.TB, p *supervise.Process, id, code string) string {
 	if err != nil {
 		t.Fatalf("Execute(%q): %v", code, err)
 	}
+	if c.Cell != nil && c.Cell.Error != nil {
+		t.Errorf("the cell's error: %s", *c.Cell.Error)
+	}
 	if c.Cell == nil || c.Cell.Status != "ok" {
 		t.Fatalf("Execute(%q) = %+v", code, c.Cell)
 	}
