@@ -18,6 +18,7 @@ import (
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/python"
 	"github.com/reeve-run/reeve/worker"
 )
 
@@ -153,7 +154,7 @@ func (p *Process) listen() (*net.UnixListener, error) {
 // argv is Python's command line.
 func (p *Process) argv() []string {
 	argv := []string{
-		p.python, "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(p.spec.Source, "reeve_boot.py"),
+		p.python, "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(p.spec.Source, python.Boot),
 		"--socket", filepath.Join(p.dir, socketName),
 		"--token-fd", fmt.Sprint(pythonToken),
 		"--session", p.spec.Session,

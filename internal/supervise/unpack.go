@@ -18,11 +18,12 @@ import (
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/durable"
+	embedded "github.com/reeve-run/reeve/python"
 )
 
 // Unpack is UnpackFiles of the embedded worker.
 func Unpack(ctx context.Context, root, python string) (string, error) {
-	return "", fault.New(fault.Unavailable, "unpack worker", root, "this build holds no worker")
+	return UnpackFiles(ctx, embedded.Files(), root, python)
 }
 
 // UnpackFiles writes files, the worker's source, below root in a directory named by
