@@ -7,8 +7,6 @@ requests and late text all go by it (CP-143, CP-131).
 
 from __future__ import annotations
 
-import _contextvars
-import _io
 import _thread
 import codecs
 import os
@@ -18,6 +16,13 @@ from reeve_worker.output import Output
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, NoReturn
+    import contextvars as _contextvars
+    from io import BufferedIOBase, TextIOBase
+else:
+    import _contextvars
+    from _io import _BufferedIOBase as BufferedIOBase
+    from _io import _TextIOBase as TextIOBase
+
 
 class Cell:
     """One execute operation, as far as code that runs in it can be told apart."""
@@ -58,7 +63,7 @@ class Capture:
         self.after_write()
 
 
-class TextStream(_io._TextIOBase):
+class TextStream(TextIOBase):
     """sys.stdout or sys.stderr of cells."""
 
     encoding = "utf-8"
@@ -75,7 +80,7 @@ class TextStream(_io._TextIOBase):
         self.name = "<stdout>" if descriptor == 1 else "<stderr>"
         self.buffer = ByteStream(self)
 
-    def write(self, text: str) -> int:  # type: ignore[override]
+    def write(self, text: str) -> int:
         """Print text."""
         if self._closed:
             raise ValueError("I/O operation on closed file.")
@@ -127,13 +132,13 @@ class TextStream(_io._TextIOBase):
         return False
 
 
-class ByteStream(_io._BufferedIOBase):
+class ByteStream(BufferedIOBase):
     """The buffer of a TextStream: bytes that are not text come out as escapes."""
 
     def __init__(self, text: TextStream) -> None:
         self._text = text
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-        self.raw = self
+        self.raw: Any = self
         self.name = text.name
         self.mode = "wb"
 
@@ -174,7 +179,7 @@ class ByteStream(_io._BufferedIOBase):
         return True
 
 
-class EmptyInput(_io._TextIOBase):
+class EmptyInput(TextIOBase):
     """sys.stdin of cells: at its end from the start."""
 
     encoding = "utf-8"
@@ -230,7 +235,7 @@ def thread_starters() -> None:
         return plain(_in_origin, (ORIGIN.get(), function, args, kwargs))
 
     _thread.start_new_thread = _thread.start_new = start_new_thread  # type: ignore
-    joinable = getattr(_thread, "start_joinable_thread", None)
+    joinable: Any = getattr(_thread, "start_joinable_thread", None)
     if joinable is None:
         return
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _socket
 import _thread
-from _collections import deque
 
 from reeve_worker.messages import MAX_FRAME, check_envelope
 from reeve_worker.strictjson import Fault, decode, encode
@@ -17,6 +16,10 @@ from reeve_worker.strictjson import Fault, decode, encode
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
     from typing import Any
+    from collections import deque
+else:
+    from _collections import deque
+
 
 class Channel:
     """One connection, bound to one session and generation."""

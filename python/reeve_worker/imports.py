@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import os
 import sys
-from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import PathFinder
 
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
     from typing import Any, Callable, Sequence
     from types import ModuleType
+    from importlib.machinery import ModuleSpec
+    from importlib.machinery import PathFinder
+else:
+    from _frozen_importlib import ModuleSpec
+    from _frozen_importlib_external import PathFinder
+
 
 _OURS = frozenset(("reeve", "reeve_worker", "reeve_hooks"))
 _ALIASES = {"klbr": "reeve", "klbr_hooks": "reeve_hooks"}

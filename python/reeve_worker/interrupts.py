@@ -8,7 +8,6 @@ worker's own code it is held back until that code is done.
 
 from __future__ import annotations
 
-import _signal
 import _thread
 
 from reeve_worker.errors import is_ours
@@ -17,6 +16,10 @@ TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
     from typing import Any, Callable
     from types import CodeType, FrameType
+    import signal as _signal
+else:
+    import _signal
+
 
 class Interrupts:
     """The state of an interrupt; made and read by the main thread."""

@@ -61,7 +61,7 @@ class Loops:
                 __import__("asyncio")
                 if self._asyncio is None:
                     self.adopt(sys.modules["asyncio"])
-            self.loop = self._asyncio.new_event_loop()
+            self.loop = sys.modules["asyncio"].new_event_loop()
         self._asyncio.set_event_loop(self.loop)
         return self.loop
 

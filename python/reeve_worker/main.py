@@ -54,7 +54,7 @@ def main(argv: list[str]) -> None:
     channel = Channel(sock, flags["--session"], flags["--generation"])
     worker = Worker(channel, flags["--dir"])
     worker.prepare()
-    hello = {
+    hello: dict[str, object] = {
         "kind": "hello",
         "token": token,
         "role": "workbench",

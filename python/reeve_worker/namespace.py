@@ -38,7 +38,7 @@ class _Main(type(sys)):  # type: ignore[misc]
     definitions: "Callable[[], str]"  # set on the class, so that the names stay the cells' own
 
     @property
-    def __file__(self) -> str:  # type: ignore[override]
+    def __file__(self) -> str:
         """Where a spawned child finds what cells have defined (Namespace.definitions)."""
         caller = sys._getframe(1).f_globals.get("__name__")
         if caller != "multiprocessing.spawn":
@@ -55,7 +55,7 @@ class Namespace:
         self._sources: dict[str, str] = {}
         self._size = 0
         self._known: set[str] = set()
-        _Main.definitions = self.definitions  # type: ignore[assignment]
+        _Main.definitions = self.definitions
         self.module = _Main("__main__")
         self.names: dict[str, Any] = self.module.__dict__
         self.names["__builtins__"] = sys.modules["builtins"]

@@ -9,7 +9,6 @@ collected, when the stream changes, or when the flusher's tick comes round.
 from __future__ import annotations
 
 import _thread
-from _collections import deque
 from time import sleep
 
 from reeve_worker.messages import MAX_LATE, MAX_OUTPUT, MAX_RECORDS
@@ -17,6 +16,10 @@ from reeve_worker.messages import MAX_LATE, MAX_OUTPUT, MAX_RECORDS
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
     from typing import Any, Callable
+    from collections import deque
+else:
+    from _collections import deque
+
 
 HALF = MAX_OUTPUT // 2
 HALF_RECORDS = MAX_RECORDS // 2
@@ -60,7 +63,7 @@ class Output:
         self._send = send
         self._open_spool = open_spool
         self._flusher = flusher
-        self._lock = _thread.RLock()
+        self._lock = _thread.RLock()  # type: ignore[attr-defined]
         self._pending: list[str] = []
         self._pending_stream = ""
         self._pending_size = 0
@@ -238,7 +241,7 @@ class Flusher:
 
     def __init__(self, start_thread: Callable[..., Any]) -> None:
         self._start_thread = start_thread
-        self._lock = _thread.RLock()
+        self._lock = _thread.RLock()  # type: ignore[attr-defined]
         self._wake = _thread.allocate_lock()
         self._wake.acquire()
         self._waiting: list[Output] = []

@@ -6,8 +6,6 @@ the inbox, the id of the running operation, pending host replies.
 
 from __future__ import annotations
 
-import _contextvars
-import _queue
 import _thread
 import builtins
 import os
@@ -27,6 +25,12 @@ from reeve_worker.strictjson import Fault
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
     from typing import Any
+    import contextvars as _contextvars
+    import queue as _queue
+else:
+    import _contextvars
+    import _queue
+
 
 _GRACE = 1.5  # seconds a shutdown may take before the process leaves by force
 EXIT_FAULT = 70  # the host broke the protocol
@@ -55,19 +59,21 @@ class Worker:
 
     def prepare(self) -> None:
         """Make the process look to cells like an interactive interpreter."""
-        sys.stdout = sys.__stdout__ = self._streams[0]  # type: ignore
-        sys.stderr = sys.__stderr__ = self._streams[1]  # type: ignore
-        sys.stdin = sys.__stdin__ = EmptyInput()  # type: ignore
+        process: Any = sys  # whose attributes are declared as files, which ours only resemble
+        process.stdout = process.__stdout__ = self._streams[0]
+        process.stderr = process.__stderr__ = self._streams[1]
+        process.stdin = process.__stdin__ = EmptyInput()
         sys.argv = [""]
         sys.modules["__main__"] = self.space.module
         sys.displayhook = self._display
-        sys.meta_path.insert(0, self.finder)  # type: ignore[arg-type]
-        builtins.input = refuse_input  # type: ignore[assignment]
+        sys.meta_path.insert(0, self.finder)
+        builtins.input = refuse_input
         import _sitebuiltins
 
-        builtins.help = _sitebuiltins._Helper()
-        builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
-        builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
+        added: Any = builtins  # what site would add, had it run
+        added.help = _sitebuiltins._Helper()
+        added.exit = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
+        added.quit = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
         self.capture.after_write = self.interrupts.release
         self.capture.fallback = lambda: self.cell if self.interrupts.on_main() else None
         thread_starters()

@@ -72,7 +72,8 @@ class _Rules:
     memo: dict[str, str] = {}
 
 
-_scan = _json.make_scanner(_Rules())
+_rules: Any = _Rules()
+_scan = _json.make_scanner(_rules)
 
 
 def _check_depth(text: str) -> None:
@@ -138,9 +139,8 @@ def _refuse(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no JSON type")
 
 
-_encode = _json.make_encoder(
-    None, _refuse, _json.encode_basestring, None, ":", ",", False, False, False
-)
+_codec: Any = _json
+_encode = _codec.make_encoder(None, _refuse, _codec.encode_basestring, None, ":", ",", False, False, False)
 
 
 def encode(value: Any) -> str:

@@ -45,7 +45,7 @@ class Result:
     def records(self) -> list[tuple[str, str]]:
         """Live chunks and completed records merged as the host does it."""
         merged: list[tuple[str, str]] = []
-        pieces = sorted(self.live, key=lambda f: f["seq"]) + self.raw.get("output", [])
+        pieces = sorted(self.live, key=lambda f: int(f["seq"])) + self.raw.get("output", [])
         for piece in pieces:
             if merged and merged[-1][0] == piece["stream"] != "result":
                 merged[-1] = (piece["stream"], merged[-1][1] + piece["text"])

@@ -8,7 +8,7 @@ class Cells(WorkerTest):
 
     def test_hello(self) -> None:
         """A workbench greets with its role and nothing that belongs to hooks. [CP-002]"""
-        expected = {"role": "workbench", "revision": None, "slots": [], "skills": None}
+        expected: dict[str, object] = {"role": "workbench", "revision": None, "slots": [], "skills": None}
         self.assertEqual({k: self.host.hello[k] for k in expected}, expected)
 
     def test_namespace_persists(self) -> None:
