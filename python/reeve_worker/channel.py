@@ -11,7 +11,7 @@ import _socket
 import _thread
 
 from reeve_worker.messages import MAX_FRAME, check_envelope
-from reeve_worker.strictjson import Fault, decode, encode
+from reeve_worker.strictjson import OVER, Fault, decode, encode
 
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Channel:
         """
         body = (self._head + encode(message) + "}").encode()
         if len(body) > MAX_FRAME:
-            raise Fault(f"frame of {len(body)} bytes is over the limit of {MAX_FRAME}")
+            raise Fault(f"frame of {len(body)} bytes is over the limit of {MAX_FRAME}", OVER)
         self._queue.append(len(body).to_bytes(4, "big") + body)
         self.flush()
 
@@ -73,8 +73,10 @@ class Channel:
         while True:
             if len(buffer) >= 4:
                 size = int.from_bytes(buffer[:4], "big")
-                if not 0 < size <= MAX_FRAME:
-                    raise Fault(f"length {size} is outside 1..{MAX_FRAME}")
+                if size == 0:
+                    raise Fault("length 0: a frame holds at least one byte")
+                if size > MAX_FRAME:
+                    raise Fault(f"length {size} is over the limit of {MAX_FRAME}", OVER)
                 if len(buffer) >= 4 + size:
                     frame = bytes(buffer[4 : 4 + size])
                     del buffer[: 4 + size]

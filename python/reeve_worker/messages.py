@@ -7,7 +7,7 @@ value) are held to the codec's rules only.
 
 from __future__ import annotations
 
-from reeve_worker.strictjson import Fault
+from reeve_worker.strictjson import OVER, Fault
 
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     Rule = Callable[[Any], str]  # "" or what is wrong
 
 
+class Over(str):
+    """What is wrong when a bound was passed."""
+
+
 def identifier(value: Any) -> str:
     """CP-006: 1..128 of a small alphabet."""
     if isinstance(value, str) and 0 < len(value) <= 128 and _IDENTIFIER.issuperset(value):
@@ -48,7 +52,7 @@ def _text(limit: int) -> Rule:
             return "a string is due"
         # Four bytes at most encode a character, so most texts need no encoding here.
         if len(value) * 4 > limit and len(value.encode()) > limit:
-            return f"{len(value.encode())} bytes are over the limit of {limit}"
+            return Over(f"{len(value.encode())} bytes are over the limit of {limit}")
         return ""
 
     return rule
@@ -100,10 +104,13 @@ def _base64(value: Any) -> str:
     if not isinstance(value, str):
         return "base64 text is due"
     try:
-        size = len(binascii.a2b_base64(value.encode("ascii"), strict_mode=True))
+        data = binascii.a2b_base64(value.encode("ascii"), strict_mode=True)
     except ValueError:
         return "base64 text is due"
-    return "" if size <= MAX_PART else f"{size} bytes are over the limit of {MAX_PART}"
+    if binascii.b2a_base64(data, newline=False).decode() != value:
+        return "base64 text without loose bits is due"
+    size = len(data)
+    return "" if size <= MAX_PART else Over(f"{size} bytes are over the limit of {MAX_PART}")
 
 
 def _anything(value: Any) -> str:
@@ -114,9 +121,9 @@ def _request(value: Any) -> str:
     if not isinstance(value, dict):
         return "an object is due"
     method = value.get("method")
-    if isinstance(method, str) and 0 < len(method.encode()) <= 128:
-        return ""
-    return "a method is due"
+    if not isinstance(method, str) or not method:
+        return "a method is due"
+    return _text(128)(method)
 
 
 def _reply(value: Any) -> str:
@@ -132,7 +139,7 @@ def _output(value: Any) -> str:
     if not isinstance(value, list):
         return "a list is due"
     if len(value) > MAX_RECORDS:
-        return f"{len(value)} records are over the limit of {MAX_RECORDS}"
+        return Over(f"{len(value)} records are over the limit of {MAX_RECORDS}")
     total = 0
     for record in value:
         wrong = "an object is due"
@@ -141,7 +148,7 @@ def _output(value: Any) -> str:
         if wrong:
             return wrong
         total += len(record["text"].encode())
-    return "" if total <= MAX_OUTPUT else f"{total} bytes are over the limit of {MAX_OUTPUT}"
+    return "" if total <= MAX_OUTPUT else Over(f"{total} bytes are over the limit of {MAX_OUTPUT}")
 
 
 def _error(value: Any) -> str:
@@ -176,7 +183,7 @@ def _members(value: dict[str, Any], rules: dict[str, Rule]) -> str:
     for name, rule in rules.items():
         wrong = rule(value[name])
         if wrong:
-            return f"{name}: {wrong}"
+            return type(wrong)(f"{name}: {wrong}")
     return ""
 
 
@@ -239,10 +246,10 @@ def _together(message: dict[str, Any]) -> str:
         if hooks and message["skills"] is not None:
             return "skills: a hook worker sends null"
     elif kind == "names" and len(message["added"]) + len(message["removed"]) > MAX_NAMES:
-        return f"more than {MAX_NAMES} names"
+        return Over(f"more than {MAX_NAMES} names")
     elif kind == "artifact":
         if message["size"] > MAX_ARTIFACT:
-            return f"size: over the limit of {MAX_ARTIFACT}"
+            return Over(f"size: over the limit of {MAX_ARTIFACT}")
         if len(message["data"]) // 4 * 3 - message["data"].count("=") > message["size"]:
             return "data: a part larger than its artifact"
     return ""
@@ -257,7 +264,7 @@ def check_message(message: Any) -> str:
     if rules is None:
         return f"message.kind: {kind!r:.80} is no kind of message"
     wrong = _members(message, rules) or _together(message)
-    return f"message.{wrong}" if wrong else ""
+    return type(wrong)(f"message.{wrong}") if wrong else ""
 
 
 def check_envelope(value: Any, session: str = "", generation: str = "") -> dict[str, Any]:
@@ -269,14 +276,18 @@ def check_envelope(value: Any, session: str = "", generation: str = "") -> dict[
         raise Fault("envelope: an object is due")
     wrong = _members(value, _ENVELOPE)
     if wrong:
-        raise Fault(f"envelope.{wrong}")
+        raise _fault(type(wrong)(f"envelope.{wrong}"))
     if session and value["session_id"] != session or generation and value["generation"] != generation:
         raise Fault("envelope: another session or generation than this connection's")
     wrong = check_message(value["message"])
     if wrong:
-        raise Fault(wrong)
+        raise _fault(wrong)
     message: dict[str, Any] = value["message"]
     return message
+
+
+def _fault(wrong: str) -> Fault:
+    return Fault(wrong, OVER if isinstance(wrong, Over) else "invalid_request")
 
 
 def _version(value: Any) -> str:

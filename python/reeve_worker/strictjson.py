@@ -22,7 +22,17 @@ _SPACE = " \t\n\r"
 
 
 class Fault(ValueError):
-    """A frame that breaks the protocol; the connection ends with it."""
+    """A frame that breaks the protocol; the connection ends with it.
+
+    code is "limit_exceeded" when a bound was passed, else "invalid_request".
+    """
+
+    def __init__(self, text: str, code: str = "invalid_request") -> None:
+        super().__init__(text)
+        self.code = code
+
+
+OVER = "limit_exceeded"
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -38,7 +48,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _count_digits(literal: str) -> None:
     if len(literal) > MAX_DIGITS and sum(map(str.isdigit, literal)) > MAX_DIGITS:
-        raise Fault(f"number of more than {MAX_DIGITS} digits")
+        raise Fault(f"number of more than {MAX_DIGITS} digits", OVER)
 
 
 def _integer(literal: str) -> int:
@@ -87,7 +97,9 @@ def _check_depth(text: str) -> None:
             if char in "[{":
                 depth += 1
                 if depth > MAX_DEPTH:
-                    raise Fault(f"nesting deeper than {MAX_DEPTH}")
+                    # Only an object is an envelope: anything else is wrong from its start.
+                    code = OVER if text.lstrip(_SPACE)[:1] == "{" else "invalid_request"
+                    raise Fault(f"nesting deeper than {MAX_DEPTH}", code)
             elif char in "]}":
                 depth -= 1
 
