@@ -18,13 +18,14 @@ func (m *Memory) Acquire(ctx context.Context, session string, h journal.Host) (j
 	if err := m.usable(ctx, "acquire session"); err != nil {
 		return journal.Lease{}, err
 	}
-	if err := m.renew("acquire session", h); err != nil {
+	if err := m.current("acquire session", h); err != nil {
 		return journal.Lease{}, err
 	}
 	o := m.sessions[session]
 	if o.host != h.ID && m.holds(o) {
 		return journal.Lease{}, fault.New(fault.Conflict, "acquire session", session, "host %q owns it", o.host).Retryable()
 	}
+	m.renew(h)
 	o = owner{host: h.ID, incarnation: h.Incarnation, epoch: o.epoch + 1}
 	m.sessions[session] = o
 	return journal.Lease{Session: session, Host: h.ID, Epoch: o.epoch}, nil
@@ -47,22 +48,26 @@ func (m *Memory) Renew(ctx context.Context, h journal.Host) (time.Duration, erro
 	if err := m.usable(ctx, "renew host"); err != nil {
 		return 0, err
 	}
-	if err := m.renew("renew host", h); err != nil {
+	if err := m.current("renew host", h); err != nil {
 		return 0, err
 	}
+	m.renew(h)
 	return h.TTL, nil
 }
 
-func (m *Memory) renew(op string, h journal.Host) error {
+func (m *Memory) current(op string, h journal.Host) error {
 	if known := m.hosts[h.ID]; known.incarnation > h.Incarnation {
 		return journal.Superseded(op, h.ID, "incarnation %d has replaced %d", known.incarnation, h.Incarnation)
 	}
+	return nil
+}
+
+func (m *Memory) renew(h journal.Host) {
 	row := host{incarnation: h.Incarnation}
 	if h.TTL > 0 {
 		row.until = m.now().Add(h.TTL)
 	}
 	m.hosts[h.ID] = row
-	return nil
 }
 
 // Release implements journal.Leaser.
