@@ -66,5 +66,3 @@ func entries(t *testing.T, dir string) []string {
 	}
 	return names
 }
-
-func asCore() bool { return false }

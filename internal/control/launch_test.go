@@ -1,0 +1,247 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/control"
+)
+
+// asCore is the main of the cores that the tests below start: this binary, as
+// "core --dir D --json". The file mode in D says how it behaves.
+func asCore() bool {
+	if len(os.Args) < 4 || os.Args[1] != "core" {
+		return false
+	}
+	dir := os.Args[3]
+	mode, _ := os.ReadFile(filepath.Join(dir, "mode"))
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		fmt.Println(`{"ok":false,"kind":"error","data":null,"error":{"code":"conflict","message":"locked","next":"","retryable":false}}`)
+		os.Exit(5)
+	}
+	record(dir, "starts", "start\n")
+	switch string(mode) {
+	case "says why":
+		fmt.Println(`{"ok":false,"kind":"error","data":null,"error":{"code":"store_full","message":"open store: no space","next":"free some","retryable":false}}`)
+		os.Exit(11)
+	case "crashes":
+		fmt.Fprintln(os.Stderr, "noise\nno such interpreter")
+		os.Exit(7)
+	case "stops":
+		// Holds the lock without listening until the pipe gate is opened: a core on its
+		// way out.
+		f, err := os.Open(filepath.Join(dir, "gate"))
+		if err != nil {
+			panic(err)
+		}
+		_ = f.Close()
+		os.Exit(0)
+	case "slow":
+		time.Sleep(time.Second) // the time this test is about: a start that outlasts the wait
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := newService()
+	l, core, err := control.Listen(dir)
+	if err != nil {
+		panic(err)
+	}
+	if err := control.NewServer(&stopping{s, stop}, quiet()).Serve(ctx, l); err != nil {
+		panic(err)
+	}
+	if err := control.Retire(dir, core); err != nil {
+		panic(err)
+	}
+	return true
+}
+
+type stopping struct {
+	*service
+	stop func()
+}
+
+func (s *stopping) Shutdown(context.Context, event.Actor) error { s.stop(); return nil }
+
+func record(dir, name, line string) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(line)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		panic(err)
+	}
+}
+
+// launching makes a data directory whose cores behave by mode and are stopped, and
+// reaped, when the test ends.
+func launching(t *testing.T, mode string) control.Launcher {
+	t.Helper()
+	dir := t.TempDir()
+	record(dir, "mode", mode)
+	t.Cleanup(func() {
+		f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = f.Close() }()
+		// Whoever gets the lock knows that the core has ended. A core may still be on
+		// its way to listening when it is asked first, so it is asked until then.
+		for syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+			if c, err := control.Reach(context.Background(), dir); err == nil {
+				_ = c.Shutdown(context.Background(), by)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	return control.Launcher{Dir: dir}
+}
+
+func starts(t *testing.T, dir string) int {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "starts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(b), "start")
+}
+
+func TestRacingLaunchersEndWithOneCore(t *testing.T) {
+	t.Parallel()
+	l := launching(t, "")
+	var all sync.WaitGroup
+	pids := make([]int, 4)
+	for i := range pids {
+		all.Go(func() {
+			c, err := l.Launch(t.Context())
+			if err != nil {
+				t.Errorf("Launch: %v", err)
+				return
+			}
+			pids[i] = c.Core().PID
+		})
+	}
+	all.Wait()
+	for _, pid := range pids {
+		if pid != pids[0] || pid == os.Getpid() {
+			t.Errorf("cores %v, want one and another process", pids)
+		}
+	}
+	if n := starts(t, l.Dir); n != 1 {
+		t.Errorf("%d cores got the lock, want 1", n)
+	}
+}
+
+func TestKilledCoreIsStartedAgainForTheNextCall(t *testing.T) {
+	t.Parallel()
+	l := launching(t, "")
+	c, err := l.Launch(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(c.Core().PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Execute(t.Context(), control.ExecuteRequest{Session: "s"}, nil); err != nil && !fault.HasCode(err, fault.Unknown) {
+		t.Errorf("Execute right after the kill = %v, want a result or unknown", err)
+	}
+	if _, err := c.Execute(t.Context(), control.ExecuteRequest{Session: "s"}, nil); err != nil {
+		t.Errorf("Execute = %v, want a new core to answer", err)
+	}
+	if n := starts(t, l.Dir); n != 2 {
+		t.Errorf("%d cores were started, want 2", n)
+	}
+}
+
+func TestCoreThatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]struct {
+		code fault.Code
+		text string
+	}{
+		"says why": {fault.StoreFull, "no space"},
+		"crashes":  {fault.Unavailable, "no such interpreter"},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			_, err := launching(t, mode).Launch(t.Context())
+			var e *fault.Error
+			if !errors.As(err, &e) || e.Code != want.code || !strings.Contains(err.Error(), want.text) || e.Next == "" {
+				t.Errorf("Launch = %+v, want %s with %q and what to do", err, want.code, want.text)
+			}
+		})
+	}
+}
+
+func TestSlowCoreIsLeftToGoOn(t *testing.T) {
+	t.Parallel()
+	l := launching(t, "slow")
+	l.Wait = 50 * time.Millisecond
+	if _, err := l.Launch(t.Context()); !fault.HasCode(err, fault.Unavailable) {
+		t.Fatalf("Launch = %v, want unavailable", err)
+	}
+	l.Wait = 0
+	if _, err := l.Launch(t.Context()); err != nil {
+		t.Fatalf("Launch with patience = %v", err)
+	}
+	if n := starts(t, l.Dir); n != 1 {
+		t.Errorf("%d cores got the lock, want the slow one only", n)
+	}
+}
+
+func TestLaunchWhileACoreIsStopping(t *testing.T) {
+	t.Parallel()
+	l := launching(t, "stops")
+	gate := filepath.Join(l.Dir, "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hasty := l
+	hasty.Wait = 100 * time.Millisecond
+	for {
+		_, err := hasty.Launch(t.Context())
+		if !fault.HasCode(err, fault.Unavailable) {
+			t.Fatalf("Launch = %v, want unavailable: the lock is held and nobody listens", err)
+		}
+		if _, err := os.Stat(filepath.Join(l.Dir, "starts")); err == nil {
+			break
+		}
+	}
+	if err := os.WriteFile(filepath.Join(l.Dir, "mode"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = os.WriteFile(gate, nil, 0o600) }() // opens the pipe, which lets the old core go
+	if _, err := l.Launch(t.Context()); err != nil {
+		t.Errorf("Launch = %v, want a new core once the old one has gone", err)
+	}
+}
+
+func TestLaunchGivesUpWithItsCaller(t *testing.T) {
+	t.Parallel()
+	l := launching(t, "stops")
+	gate := filepath.Join(l.Dir, "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if _, err := l.Launch(ctx); !fault.HasCode(err, fault.Timeout) {
+		t.Errorf("Launch = %v, want timeout", err)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil { // returns when the core has come to the gate
+		t.Fatal(err)
+	}
+}
