@@ -1,0 +1,113 @@
+package host_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/internal/config"
+	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/host"
+	"github.com/reeve-run/reeve/internal/reevetest"
+	"github.com/reeve-run/reeve/internal/supervise"
+	"github.com/reeve-run/reeve/journal"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == supervise.ShimCommand {
+		os.Exit(supervise.ShimMain(os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+var me = event.Actor{Kind: "operator", Name: "ada", Surface: "cli"}
+
+// rig is a data directory and what its cores are made of.
+type rig struct {
+	dir, workspace string
+	config         config.Config
+	store          func() journal.Store // nil: SQLite
+	workers        host.Workers         // nil: Python
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	c := config.Defaults()
+	c.Worker.Python = reevetest.Python(t).Path
+	return &rig{dir: filepath.Join(t.TempDir(), "data"), workspace: t.TempDir(), config: c}
+}
+
+// open starts a core, which the end of the test closes.
+func (r *rig) open(t *testing.T) *host.Core {
+	t.Helper()
+	o := host.Options{
+		Dir: r.dir, Config: r.config, Log: slog.New(slog.NewTextHandler(writer{t}, nil)),
+		Shim: []string{os.Args[0], supervise.ShimCommand}, Workers: r.workers,
+	}
+	if r.store != nil {
+		o.Store = r.store()
+	}
+	c, err := host.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// writer sends a core's log to the test's.
+type writer struct{ t *testing.T }
+
+func (w writer) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+func (r *rig) request(session, code string) control.ExecuteRequest {
+	return control.ExecuteRequest{Session: session, Code: code, Workspace: r.workspace, By: me}
+}
+
+// run runs code and wants no error of reeve.
+func (r *rig) run(t *testing.T, c *host.Core, session, code string) control.CellResult {
+	t.Helper()
+	res, err := c.Execute(t.Context(), r.request(session, code), nil)
+	if err != nil {
+		t.Fatalf("%s: %v", code, err)
+	}
+	return res
+}
+
+// text joins the output of one stream.
+func text(r control.CellResult, stream string) string {
+	var b strings.Builder
+	for _, o := range r.Output {
+		if o.Stream == stream {
+			b.WriteString(o.Text)
+		}
+	}
+	return b.String()
+}
+
+// kinds lists the kinds of a session's events in order.
+func kinds(t *testing.T, c *host.Core, session string) []string {
+	t.Helper()
+	var all []string
+	err := c.Events(context.Background(), control.EventQuery{Session: session, Max: 1000}, func(e control.EventRow) error {
+		all = append(all, e.Kind)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

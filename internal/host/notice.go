@@ -1,0 +1,116 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/session"
+	"github.com/reeve-run/reeve/worker"
+)
+
+// Kinds of notice.
+const (
+	noticeLost        = "namespace_lost"
+	noticeStopped     = "namespace_stopped"
+	noticeReset       = "namespace_reset"
+	noticeTimeout     = "timeout"
+	noticeInterrupted = "interrupted"
+)
+
+// shownNames is how many names a notice's text lists; all are in its members.
+const shownNames = 20
+
+// lossNotice tells of a namespace that is gone. generation is the one that has
+// followed it, empty when none has.
+func lossNotice(l *session.Loss, generation string) *control.Notice {
+	n := &control.Notice{
+		Kind: noticeLost, Generation: generation, Previous: l.Generation, Cause: &l.Cause,
+		Names: append([]string{}, l.Names.Known...), NamesMore: l.Names.More,
+	}
+	var b strings.Builder
+	if l.How == session.EndedStopped {
+		n.Kind = noticeStopped
+		if isReset(l) {
+			n.Kind = noticeReset
+		}
+		fmt.Fprintf(&b, "The namespace of %s is gone: %s.", l.Generation, l.Cause.Text)
+	} else {
+		fmt.Fprintf(&b, "The namespace of %s was lost: %s.", l.Generation, l.Cause.Text)
+	}
+	b.WriteString(" " + held(l.Names))
+	switch {
+	case generation == "":
+		b.WriteString(" The next cell starts in an empty namespace.")
+	case l.Names.Len() == 0:
+		fmt.Fprintf(&b, " This cell ran in %s.", generation)
+	default:
+		fmt.Fprintf(&b, " This cell ran in %s, which started empty; run again what defines the names you need.", generation)
+	}
+	n.Text = b.String()
+	return n
+}
+
+// resetText begins the cause of a stop that makes room for a fresh namespace.
+const resetText = "a fresh namespace was requested"
+
+func isReset(l *session.Loss) bool { return strings.HasPrefix(l.Cause.Text, resetText) }
+
+func held(n session.Names) string {
+	if n.Len() == 0 {
+		return "It held no names."
+	}
+	shown := n.Known[:min(len(n.Known), shownNames)]
+	text := "It held " + strings.Join(shown, ", ")
+	if more := n.Len() - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + "."
+}
+
+// stopReason says why a running cell was asked to stop.
+type stopReason struct {
+	kind string // noticeTimeout | noticeInterrupted
+	text string // "timeout of 1s was reached"
+}
+
+// stopNotice tells how a cell was stopped and what it cost. loss is set when the
+// namespace went with it.
+func stopNotice(why stopReason, cell string, rung worker.Rung, bound string, loss *session.Loss, generation string) *control.Notice {
+	n := &control.Notice{Kind: why.kind, Generation: generation, Previous: generation, Names: []string{}}
+	var b strings.Builder
+	b.WriteString(why.text + "; ")
+	switch rung {
+	case "":
+		b.WriteString("the cell ended before it had to be stopped.")
+	case worker.RungCancel:
+		b.WriteString("the cell stopped when asked.")
+	case worker.RungSignal:
+		b.WriteString("the cell stopped at SIGINT.")
+	default:
+		fmt.Fprintf(&b, "the cell did not stop when asked nor at SIGINT, so its worker was ended (%s; the ladder takes at most %s).", rung, bound)
+	}
+	if loss == nil {
+		b.WriteString(" The namespace is kept.")
+	} else {
+		n.Generation, n.Previous, n.Cause = "", loss.Generation, &loss.Cause
+		n.Names, n.NamesMore = append(n.Names, loss.Names.Known...), loss.Names.More
+		fmt.Fprintf(&b, " The namespace of %s went with it. %s The next cell starts in an empty one.", loss.Generation, held(loss.Names))
+	}
+	fmt.Fprintf(&b, " Its output so far can be read with the handle %s.", cell)
+	n.Text = b.String()
+	return n
+}
+
+// actorText names an actor for a sentence.
+func actorText(a event.Actor) string {
+	switch {
+	case a.Name == "" && a.Kind == "":
+		return "somebody"
+	case a.Name == "":
+		return "the " + a.Kind
+	default:
+		return a.Kind + " " + a.Name
+	}
+}
