@@ -43,12 +43,13 @@ func asCore() bool {
 		os.Exit(7)
 	case "stops":
 		// Holds the lock without listening until the pipe gate is opened: a core on its
-		// way out.
-		f, err := os.Open(filepath.Join(dir, "gate"))
-		if err != nil {
+		// way out. The pipe arrived says that it has come so far.
+		if err := os.WriteFile(filepath.Join(dir, "arrived"), nil, 0o600); err != nil {
 			panic(err)
 		}
-		_ = f.Close()
+		if _, err := os.ReadFile(filepath.Join(dir, "gate")); err != nil {
+			panic(err)
+		}
 		os.Exit(0)
 	case "slow":
 		time.Sleep(time.Second) // the time this test is about: a start that outlasts the wait
@@ -202,28 +203,42 @@ func TestSlowCoreIsLeftToGoOn(t *testing.T) {
 	}
 }
 
+// gated makes the pipes of the mode "stops". arrived returns when the core holds the
+// lock, pass lets it go.
+func gated(t *testing.T, dir string) (arrived, pass func()) {
+	t.Helper()
+	for _, name := range []string{"arrived", "gate"} {
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	arrived = func() {
+		if _, err := os.ReadFile(filepath.Join(dir, "arrived")); err != nil {
+			t.Error(err)
+		}
+	}
+	pass = func() {
+		if err := os.WriteFile(filepath.Join(dir, "gate"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	return arrived, pass
+}
+
 func TestLaunchWhileACoreIsStopping(t *testing.T) {
 	t.Parallel()
 	l := launching(t, "stops")
-	gate := filepath.Join(l.Dir, "gate")
-	if err := syscall.Mkfifo(gate, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	arrived, pass := gated(t, l.Dir)
 	hasty := l
 	hasty.Wait = 100 * time.Millisecond
-	for {
-		_, err := hasty.Launch(t.Context())
-		if !fault.HasCode(err, fault.Unavailable) {
-			t.Fatalf("Launch = %v, want unavailable: the lock is held and nobody listens", err)
-		}
-		if _, err := os.Stat(filepath.Join(l.Dir, "starts")); err == nil {
-			break
-		}
+	if _, err := hasty.Launch(t.Context()); !fault.HasCode(err, fault.Unavailable) {
+		t.Fatalf("Launch = %v, want unavailable: the lock is held and nobody listens", err)
 	}
+	arrived()
 	if err := os.WriteFile(filepath.Join(l.Dir, "mode"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = os.WriteFile(gate, nil, 0o600) }() // opens the pipe, which lets the old core go
+	go pass()
 	if _, err := l.Launch(t.Context()); err != nil {
 		t.Errorf("Launch = %v, want a new core once the old one has gone", err)
 	}
@@ -232,16 +247,12 @@ func TestLaunchWhileACoreIsStopping(t *testing.T) {
 func TestLaunchGivesUpWithItsCaller(t *testing.T) {
 	t.Parallel()
 	l := launching(t, "stops")
-	gate := filepath.Join(l.Dir, "gate")
-	if err := syscall.Mkfifo(gate, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	arrived, pass := gated(t, l.Dir)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := l.Launch(ctx); !fault.HasCode(err, fault.Timeout) {
-		t.Errorf("Launch = %v, want timeout", err)
+	go func() { arrived(); cancel() }()
+	if _, err := l.Launch(ctx); !fault.HasCode(err, fault.Cancelled) {
+		t.Errorf("Launch = %v, want cancelled", err)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil { // returns when the core has come to the gate
-		t.Fatal(err)
-	}
+	pass()
 }
