@@ -29,6 +29,7 @@ import (
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/durable"
 	"github.com/reeve-run/reeve/journal"
+	"github.com/reeve-run/reeve/journal/sqlite"
 )
 
 // Options say what a core is made of.
@@ -119,7 +120,7 @@ func open(ctx context.Context, o Options, d dirs) (_ *Core, err error) {
 		return nil, err
 	}
 	if c.store = o.Store; c.store == nil {
-		if c.store, err = openStore(ctx, d.db); err != nil {
+		if c.store, err = sqlite.Open(ctx, d.db, sqlite.Options{}); err != nil {
 			return nil, err
 		}
 	}
@@ -134,12 +135,12 @@ func open(ctx context.Context, o Options, d dirs) (_ *Core, err error) {
 	return c, nil
 }
 
-// Close gives up what Open took. Run must have returned, or never been called.
+// Close brings the sessions to rest, if Run has not, and gives up what Open took.
 func (c *Core) Close() error {
-	c.beginStop(event.Actor{Kind: "host", Name: c.host.ID, Surface: "core"})
+	c.beginStop(c.self())
+	err := c.drain()
 	c.abandon(errAbandoned)
-	c.owners.Wait()
-	return errors.Join(c.store.Close(), c.lock.Release())
+	return errors.Join(err, c.store.Close(), c.lock.Release())
 }
 
 // stream is the name of a session's stream.

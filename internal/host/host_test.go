@@ -5,8 +5,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -110,4 +112,20 @@ func kinds(t *testing.T, c *host.Core, session string) []string {
 		t.Fatal(err)
 	}
 	return all
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// waitForEvent follows a session's events until one of the kind is there.
+func waitForEvent(t *testing.T, c *host.Core, session string, kind event.Kind) control.EventRow {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var found control.EventRow
+	q := control.EventQuery{Session: session, Kinds: []string{string(kind)}, Max: 1, Follow: true}
+	err := c.Events(ctx, q, func(e control.EventRow) error { found = e; return nil })
+	if err != nil || found.ID == 0 {
+		t.Fatalf("no %s within a minute: %v", kind, err)
+	}
+	return found
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,18 +33,30 @@ var handleEpoch = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 // tick is the unit of the time in a handle: 35 bits of it reach for a century.
 const tick = 100 * time.Millisecond
 
-// handles makes cell handles: 35 bits of time and 25 random bits. A handle that is
-// taken all the same is refused by the store and made anew.
-type handles struct{}
+// handles makes cell handles: 35 bits of time and 25 random bits, rising within a
+// core, so that lists are in order. A handle that is taken all the same is refused
+// by the store and made anew.
+type handles struct {
+	mu   sync.Mutex // guards last
+	last uint64
+}
 
-func (handles) next(now time.Time) string {
+func (h *handles) next(now time.Time) string {
 	var r [4]byte
 	_, _ = rand.Read(r[:]) // never fails, by its contract
-	return handlePrefix + encodeHandle(ticks(now)<<25|uint64(binary.BigEndian.Uint32(r[:])>>7))
+	random := binary.BigEndian.Uint32(r[:])
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := ticks(now)<<25 | uint64(random>>7)
+	if n <= h.last {
+		n = h.last + 1 + uint64(random>>22)
+	}
+	h.last = n
+	return handlePrefix + encodeHandle(n)
 }
 
 // floor is before every handle made at or after now.
-func (handles) floor(now time.Time) string { return handlePrefix + encodeHandle(ticks(now)<<25) }
+func (*handles) floor(now time.Time) string { return handlePrefix + encodeHandle(ticks(now)<<25) }
 
 func ticks(now time.Time) uint64 {
 	return uint64(max(0, now.Sub(handleEpoch)/tick)) & (1<<35 - 1)

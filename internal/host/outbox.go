@@ -50,6 +50,14 @@ const foldRule = 1
 // before leaves. Only the lane's goroutine touches it.
 type outbox struct {
 	pending []journal.Batch
+	attempt *attempt // at the first of them, whose answer has not come
+}
+
+// attempt is a commit that is on its way. The wait for it may end before it does.
+type attempt struct {
+	id   string
+	done chan struct{}
+	err  error
 }
 
 // step is what a write changes besides the stream.
@@ -201,23 +209,44 @@ func (l *lane) flush(ctx context.Context) error {
 	return nil
 }
 
+// commit commits b. When ctx ends first the error is unknown and the attempt goes
+// on; the next commit of the same batch takes its answer.
 func (l *lane) commit(ctx context.Context, b journal.Batch) error {
-	err := l.acquire(ctx)
-	if err == nil {
-		b.Lease = l.lease
-		_, err = l.core.store.Commit(ctx, b)
+	a := l.out.attempt
+	if a == nil || a.id != b.ID {
+		a = &attempt{id: b.ID, done: make(chan struct{})}
+		go func() {
+			defer close(a.done)
+			a.err = l.write(b)
+		}()
+	}
+	l.out.attempt = a
+	select {
+	case <-a.done:
+		l.out.attempt = nil
+	case <-ctx.Done():
+		return fault.New(fault.Unknown, "record", l.id, "the store has not answered yet")
 	}
 	switch {
-	case err == nil:
+	case a.err == nil:
 		l.core.watch.notify()
-		return nil
-	case permanent(err):
-		l.quarantine(err)
+	case permanent(a.err):
+		l.quarantine(a.err)
 	}
+	return a.err
+}
+
+func (l *lane) write(b journal.Batch) error {
+	if err := l.acquire(l.core.hard); err != nil {
+		return err
+	}
+	b.Lease = l.lease
+	_, err := l.core.store.Commit(l.core.hard, b)
 	return err
 }
 
-// acquire takes the session for this core, before the first thing it writes.
+// acquire takes the session for this core, before the first thing it writes. Only
+// the one attempt on its way calls it.
 func (l *lane) acquire(ctx context.Context) error {
 	leaser, ok := l.core.store.(journal.Leaser)
 	if !ok || l.lease != nil {

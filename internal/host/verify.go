@@ -5,7 +5,6 @@ import (
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
-	"github.com/reeve-run/reeve/journal"
 )
 
 func (c *Core) Verify(ctx context.Context) (control.VerifyReport, error) {
@@ -13,7 +12,4 @@ func (c *Core) Verify(ctx context.Context) (control.VerifyReport, error) {
 }
 func (c *Core) Anchor(ctx context.Context) (control.AnchorReport, error) {
 	return control.AnchorReport{}, fault.New(fault.Unavailable, "anchor", "", "not built yet")
-}
-func openStore(ctx context.Context, path string) (journal.Store, error) {
-	return nil, fault.New(fault.Unavailable, "open store", path, "not built yet")
 }

@@ -1,0 +1,139 @@
+package host_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/host"
+)
+
+type output struct {
+	offset, total int64
+	gap           *control.Gap
+	body          string
+}
+
+func readOutput(t *testing.T, c *host.Core, cell string, offset int64) output {
+	t.Helper()
+	r, err := c.Output(t.Context(), cell, offset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return output{r.Offset, r.Total, r.Gap, string(b)}
+}
+
+func touch(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// M14: a reply that was cut says by how much, and the handle gives the rest byte
+// for byte.
+func TestTheRestOfACutOutputIsReadByHandle(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "CP-141")
+	r := newRig(t)
+	c := r.open(t)
+	var want bytes.Buffer
+	for i := range 20_000 {
+		want.WriteString(strings.Repeat("é", i%7) + itoa(i) + "\n")
+	}
+	res := r.run(t, c, "s", "for i in range(20_000): print('é' * (i % 7) + str(i))\n'end'")
+	var shown int64
+	for _, o := range res.Output {
+		shown += int64(len(o.Text))
+	}
+	whole := want.String() + "'end'"
+	if res.TruncatedBytes == 0 || shown > 65_536 || shown+res.TruncatedBytes != int64(len(whole)) || res.BytesTotal != int64(len(whole)) || res.Spool == nil {
+		t.Fatalf("shown %d, truncated %d, total %d of %d, spool %+v", shown, res.TruncatedBytes, res.BytesTotal, len(whole), res.Spool)
+	}
+	if !strings.HasPrefix(whole, res.Output[0].Text) || text(res, "result") != "'end'" {
+		t.Errorf("the record begins %.40q", res.Output[0].Text)
+	}
+	for _, offset := range []int64{0, 1, 70_000, int64(len(whole)) - 2, int64(len(whole))} {
+		got := readOutput(t, c, res.Cell, offset)
+		if got.body != whole[offset:] || got.offset != offset || got.total != int64(len(whole)) || got.gap != nil {
+			t.Errorf("from %d: %d bytes of %d, gap %v", offset, len(got.body), got.total, got.gap)
+		}
+	}
+	if _, err := c.Output(t.Context(), res.Cell, int64(len(whole))+1); fault.CodeOf(err) != fault.InvalidRequest {
+		t.Errorf("beyond the end: %v", err)
+	}
+	artifact, err := c.Artifact(t.Context(), res.Spool.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer artifact.Close()
+	if b, err := io.ReadAll(artifact); err != nil || string(b) != want.String() {
+		t.Errorf("the artifact has %d bytes, %v", len(b), err)
+	}
+}
+
+// W18: of output without end the first and the last part are kept, with the
+// dropped range named.
+func TestOutputBeyondTheSpoolNamesWhatWasDropped(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "CP-141")
+	r := newRig(t)
+	c := r.open(t)
+	const line, n = 100, 200_000 // 20 MB
+	res := r.run(t, c, "s", "for i in range(200_000): print(f'{i:099d}')")
+	want := func(offset int64) string { // the line at an offset that starts one
+		return strings.Repeat("0", 99-len(itoa(int(offset/line)))) + itoa(int(offset/line)) + "\n"
+	}
+	if res.BytesTotal != line*n || res.Spool == nil || res.Spool.DropFrom == 0 {
+		t.Fatalf("total %d, spool %+v", res.BytesTotal, res.Spool)
+	}
+	got := readOutput(t, c, res.Cell, 0)
+	if got.gap == nil || got.gap.From != res.Spool.DropFrom || got.gap.To != res.Spool.DropTo || got.total != line*n {
+		t.Fatalf("gap %+v, total %d", got.gap, got.total)
+	}
+	if int64(len(got.body)) != got.gap.From+line*n-got.gap.To {
+		t.Errorf("%d bytes around the gap %+v", len(got.body), got.gap)
+	}
+	if !strings.HasPrefix(got.body, want(0)+want(line)) || !strings.HasSuffix(got.body, want(line*(n-1))) {
+		t.Errorf("it begins %.120q and ends %.120q", got.body, got.body[len(got.body)-120:])
+	}
+	after := readOutput(t, c, res.Cell, got.gap.From+5)
+	if after.offset != got.gap.To || after.gap != nil || int64(len(after.body)) != line*n-got.gap.To || after.body != got.body[got.gap.From:] {
+		t.Errorf("from within the gap: offset %d, %d bytes", after.offset, len(after.body))
+	}
+}
+
+// W19: what a thread prints after the end of its cell is filed under that cell.
+func TestLateOutputIsFiledUnderItsCell(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "CP-143")
+	r := newRig(t)
+	c := r.open(t)
+	first := r.run(t, c, "s", `import os, threading, time
+def tick():
+    while not os.path.exists('go'): time.sleep(.01)
+    print('late', flush=True)
+    open('said', 'w').close()
+threading.Thread(target=tick).start()`)
+	touch(t, r.workspace, "go")
+	second := r.run(t, c, "s", "while not os.path.exists('said'): time.sleep(.01)\nprint('mine')")
+	if text(second, "stdout") != "mine\n" {
+		t.Errorf("the second cell has %+v", second.Output)
+	}
+	waitForEvent(t, c, "s", event.CellLateOutput)
+	d, err := c.Cell(t.Context(), first.Cell)
+	if err != nil || d.Late != "late\n" || text(d.Result, "stdout") != "" {
+		t.Errorf("the first cell: late %q, %+v, %v", d.Late, d.Result.Output, err)
+	}
+}
