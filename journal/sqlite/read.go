@@ -44,6 +44,33 @@ func (s *Store) ByID(ctx context.Context, after int64, max int) (page []journal.
 	return page, err
 }
 
+// Scan implements journal.Scanner. The event and its payload are overwritten by the
+// next one.
+func (s *Store) Scan(ctx context.Context, after int64, max int, see func(*journal.Stored)) (last int64, err error) {
+	last = after
+	err = s.readers.with(ctx, "read events", func(c *conn) error {
+		stmt, err := c.prepare(sqlEventsByID)
+		if err != nil {
+			return c.fail(err, "read events")
+		}
+		stmt.BindInt64(1, after)
+		stmt.BindInt64(2, int64(journal.Page(max)))
+		var e journal.Stored
+		var names names
+		size := 0
+		return c.fail(each(stmt, func() (bool, error) {
+			if err := readEvent(stmt, &e, &names); err != nil {
+				return false, err
+			}
+			see(&e)
+			last = e.ID
+			size += len(e.Payload)
+			return size < maxPageBytes, nil
+		}), "read events")
+	})
+	return last, err
+}
+
 // eventPage reads one page with a statement whose last parameter is its limit.
 func eventPage(stmt *lite.Stmt, max int, bind func(*lite.Stmt)) ([]journal.Stored, error) {
 	bind(stmt)
@@ -113,25 +140,27 @@ func readEvent(stmt *lite.Stmt, e *journal.Stored, n *names) error {
 	}
 	e.Causes = nil
 	if size := stmt.ColumnLen(9); size > 0 {
-		causes, err := journal.ParseCauses(bytesOf(stmt, 9))
+		causes, err := journal.ParseCauses(bytesOf(stmt, 9, nil))
 		if err != nil {
 			return err
 		}
 		e.Causes = causes
 	}
-	e.Payload = bytesOf(stmt, 10)
+	e.Payload = bytesOf(stmt, 10, e.Payload)
 	return nil
 }
 
-// bytesOf copies a column; empty reads as nil.
-func bytesOf(stmt *lite.Stmt, col int) []byte {
+// bytesOf copies a column into buf, or a new buffer when it is too small; empty
+// reads as nil when there is no buf.
+func bytesOf(stmt *lite.Stmt, col int, buf []byte) []byte {
 	size := stmt.ColumnLen(col)
 	if size == 0 {
-		return nil
+		return buf[:0]
 	}
-	b := make([]byte, size)
-	stmt.ColumnBytes(col, b)
-	return b
+	if cap(buf) < size {
+		buf = make([]byte, size)
+	}
+	return buf[:stmt.ColumnBytes(col, buf[:size])]
 }
 
 // Heads implements journal.Store.
@@ -165,7 +194,7 @@ func (s *Store) Inbox(ctx context.Context, session string, after int64, max int)
 		stmt.BindInt64(3, int64(journal.Page(max)))
 		size := 0
 		return classify(each(stmt, func() (bool, error) {
-			d := journal.Delivered{N: stmt.ColumnInt64(0), Input: journal.Input{To: session, ID: stmt.ColumnText(1), Body: bytesOf(stmt, 2)}}
+			d := journal.Delivered{N: stmt.ColumnInt64(0), Input: journal.Input{To: session, ID: stmt.ColumnText(1), Body: bytesOf(stmt, 2, nil)}}
 			page = append(page, d)
 			size += len(d.Body)
 			return size < maxPageBytes, nil
@@ -201,7 +230,7 @@ func (s *Store) Find(ctx context.Context, q journal.Query) (page []journal.Recor
 		return classify(each(stmt, func() (bool, error) {
 			r := journal.Record{
 				Kind: stmt.ColumnText(0), Key: stmt.ColumnText(1), Session: stmt.ColumnText(2), State: stmt.ColumnText(3),
-				Rev: stmt.ColumnInt64(4), DueMS: stmt.ColumnInt64(5), Body: bytesOf(stmt, 6),
+				Rev: stmt.ColumnInt64(4), DueMS: stmt.ColumnInt64(5), Body: bytesOf(stmt, 6, nil),
 			}
 			page = append(page, r)
 			size += len(r.Body)
