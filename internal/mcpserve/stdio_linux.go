@@ -1,0 +1,22 @@
+package mcpserve
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ClaimStdout returns the standard output of the process under a descriptor that
+// no child inherits, and points descriptor 1 at standard error: from then on
+// nothing but the holder of the returned file can reach the client.
+func ClaimStdout() (*os.File, error) {
+	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	out := os.NewFile(uintptr(fd), "mcp-stdout")
+	if err := unix.Dup3(2, 1, 0); err != nil {
+		return nil, os.NewSyscallError("dup3", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,183 @@
+package mcpserve
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const instructions = "reeve runs Python in workbenches that keep their names between calls and records every cell. " +
+	"Each result names its cell; status reads that cell's output again, whole or in ranges, also after a timeout."
+
+// schema is a JSON Schema, written by hand: clients drop a tool, or all of them,
+// when its root is anything but a plain object.
+type schema = map[string]any
+
+func object(required []string, properties schema) schema {
+	s := schema{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+func text(description string) schema { return described("string", description) }
+func whole(description string) schema {
+	s := described("integer", description)
+	s["minimum"] = 0
+	return s
+}
+func described(kind, description string) schema {
+	s := schema{"type": kind}
+	if description != "" {
+		s["description"] = description
+	}
+	return s
+}
+func nullable(kind string) schema { return schema{"type": []string{kind, "null"}} }
+func listOf(item schema) schema   { return schema{"type": "array", "items": item} }
+
+// result is an object that later versions may add members to.
+func result(required []string, properties schema) schema {
+	s := object(required, properties)
+	delete(s, "additionalProperties")
+	return s
+}
+
+var (
+	executeIn = object([]string{"code"}, schema{
+		"code":       text("Python source."),
+		"session":    text("Namespace to run in, made on first use. Default: this connection's own."),
+		"timeout_ms": whole("Interrupt the cell after this long. Default: no limit."),
+	})
+	executeOut = result([]string{"status", "cell", "session", "output", "truncated_bytes", "error"}, schema{
+		"status":          text("ok, error, interrupted, yielded, failed; not_run or unknown with a fault"),
+		"notice":          nullable("object"),
+		"fault":           nullable("object"),
+		"cell":            text("handle for status and interrupt"),
+		"session":         text(""),
+		"generation":      text(""),
+		"elapsed_ms":      whole(""),
+		"bytes_total":     whole("printed in all"),
+		"truncated_bytes": whole("printed but not in output"),
+		"error":           nullable("string"),
+		"output": listOf(result([]string{"stream", "text"}, schema{
+			"stream": text(""), "text": text(""),
+		})),
+	})
+
+	interruptIn = object(nil, schema{
+		"cell":    text("Handle of the cell."),
+		"session": text("Stop what runs in this session. Default: this connection's own."),
+	})
+	interruptOut = result([]string{"found", "text"}, schema{
+		"found":          schema{"type": "boolean"},
+		"text":           text(""),
+		"cell":           text(""),
+		"rung":           text("what it took: cancel, sigint, close, sigterm, sigkill"),
+		"namespace_kept": schema{"type": "boolean"},
+		"elapsed_ms":     whole(""),
+		"fault":          nullable("object"),
+	})
+
+	statusIn = object(nil, schema{
+		"cell":    text("Handle: tell how this cell stands and read its output."),
+		"offset":  whole("With cell: first byte of output to read. Default 0."),
+		"limit":   whole("With cell: bytes to read, at most 65536. Default 32768."),
+		"session": text("Session to describe. Default: this connection's own."),
+	})
+	statusOut = result([]string{"core"}, schema{
+		"core":    result([]string{"reachable"}, schema{"reachable": schema{"type": "boolean"}}),
+		"session": nullable("object"),
+		"cells":   listOf(schema{"type": "object"}),
+		"cell":    nullable("object"),
+		"output":  nullable("object"),
+		"fault":   nullable("object"),
+	})
+)
+
+func yes(b bool) *bool { return &b }
+
+func (s *Server) register() {
+	s.protocol.AddTool(&mcp.Tool{
+		Name: "execute",
+		Description: "Run Python in a workbench that keeps names, imports and open objects from call to call. " +
+			"The last expression's value is shown; await works at top level; use subprocess for commands. " +
+			"A raised error is a normal result. Calls to one session queue, different sessions run at once. " +
+			"Read notice first: it says when the namespace was lost.",
+		InputSchema: executeIn, OutputSchema: executeOut,
+		Annotations: &mcp.ToolAnnotations{Title: "Run Python", DestructiveHint: yes(true), OpenWorldHint: yes(true)},
+	}, s.execute)
+	s.protocol.AddTool(&mcp.Tool{
+		Name: "interrupt",
+		Description: "Stop a running or queued cell. Goes from a request to a kill until the cell has ended, " +
+			"in at most 6 s, and says whether the namespace was kept.",
+		InputSchema: interruptIn, OutputSchema: interruptOut,
+		Annotations: &mcp.ToolAnnotations{Title: "Stop a cell", DestructiveHint: yes(true), OpenWorldHint: yes(false)},
+	}, s.interrupt)
+	s.protocol.AddTool(&mcp.Tool{
+		Name: "status",
+		Description: "Without cell: is reeve up, what runs, the latest cells. With cell: its state and any range of its " +
+			"output in exact bytes, also what a result left out; answers while cells run.",
+		InputSchema: statusIn, OutputSchema: statusOut,
+		Annotations: &mcp.ToolAnnotations{Title: "Look", ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: yes(false)},
+	}, s.status)
+	s.registerResources()
+}
+
+// Surface is what a client is told about the tools before any work starts.
+type Surface struct {
+	Tools    []string
+	Bytes    int      // of the tools/list result
+	Tokens   int      // estimated, four bytes each
+	Problems []string // schema roots that clients are known to refuse
+}
+
+// Budget is the most tokens that the tool list may take of a model's context.
+const Budget = 1500
+
+// Describe measures the tools as a client receives them in list.
+func Describe(list *mcp.ListToolsResult) (Surface, error) {
+	b, err := json.Marshal(list)
+	if err != nil {
+		return Surface{}, fmt.Errorf("encode tool list: %w", err)
+	}
+	out := Surface{Bytes: len(b), Tokens: (len(b) + 3) / 4}
+	for _, t := range list.Tools {
+		out.Tools = append(out.Tools, t.Name)
+		for _, side := range []struct {
+			name   string
+			schema any
+		}{{"inputSchema", t.InputSchema}, {"outputSchema", t.OutputSchema}} {
+			if side.schema == nil && side.name == "outputSchema" {
+				continue
+			}
+			for _, p := range rootProblems(side.schema) {
+				out.Problems = append(out.Problems, fmt.Sprintf("%s %s: %s", t.Name, side.name, p))
+			}
+		}
+	}
+	return out, nil
+}
+
+func rootProblems(s any) []string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var root map[string]any
+	if err := json.Unmarshal(b, &root); err != nil || root == nil {
+		return []string{"the root is not an object"}
+	}
+	var out []string
+	if root["type"] != "object" {
+		out = append(out, fmt.Sprintf("root type is %v", root["type"]))
+	}
+	for _, k := range []string{"anyOf", "oneOf", "allOf", "$ref", "not"} {
+		if _, has := root[k]; has {
+			out = append(out, "root has "+k)
+		}
+	}
+	return out
+}
