@@ -111,6 +111,10 @@ func TestHostileLinesAreAnsweredAndTheNextOneIsRead(t *testing.T) {
 			t.Errorf("%.60q: %d refusals, next line answered: %v", line, refused, answered)
 		}
 	}
+	out := messages(t, talk(t, newMemory(), `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`+"\n"))
+	if len(out) != 1 || out[0].Error == nil || out[0].Error.Code != -32600 || !strings.Contains(out[0].Error.Message, "one message a line") {
+		t.Errorf("a batch was answered by %+v", out)
+	}
 	// Nothing is owed for these.
 	for _, line := range []string{
 		"", "   ", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`,

@@ -2,6 +2,7 @@ package mcpserve
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -56,16 +57,24 @@ func (c *core) lost(svc control.Service) {
 
 // gone reports whether err may mean that the core is not there any more.
 func gone(err error) bool {
-	return unsent(err) || fault.HasCode(err, fault.Unknown)
+	return fault.HasCode(err, fault.Unavailable) || fault.HasCode(err, fault.Unknown)
 }
 
-// unsent reports whether err means that the core has not acted on the call.
-func unsent(err error) bool { return fault.HasCode(err, fault.Unavailable) }
+// unsent reports whether err means that the core has not acted on the call and may
+// on the next. A core that cannot start, or cannot start a worker, says so without
+// that prospect, and trying it for seconds would only hide why.
+func unsent(err error) bool {
+	var e *fault.Error
+	return errors.As(err, &e) && e.Code == fault.Unavailable && e.Retry
+}
+
+// doubtful adds the calls of which it is not known whether the core has acted.
+func doubtful(err error) bool { return unsent(err) || fault.HasCode(err, fault.Unknown) }
 
 // read calls f with the core, again with the next one when the core went away in
 // between, until reachFor is over. f must be harmless to repeat.
 func (c *core) read(ctx context.Context, f func(context.Context, control.Service) error) error {
-	return c.try(ctx, gone, f)
+	return c.try(ctx, doubtful, f)
 }
 
 // try is read for an f that may be called again only after an error that again
@@ -82,9 +91,9 @@ func (c *core) try(ctx context.Context, again func(error) bool, f func(context.C
 			if gone(err) {
 				c.lost(svc)
 			}
-			if !again(err) {
-				return err
-			}
+		}
+		if !again(err) {
+			return err
 		}
 		select {
 		case <-ctx.Done():

@@ -21,6 +21,7 @@ import (
 //
 //	print TEXT     prints a line
 //	flood N        prints N bytes and keeps the first and last 100
+//	queue          is told twice that it must wait
 //	raise TEXT     ends with an error
 //	wait           goes on until it is interrupted
 //	ignore         goes on even then
@@ -35,6 +36,7 @@ type memory struct {
 	notice  *control.Notice // for the next result
 	refuse  error           // of every call
 	quit    chan struct{}   // closed when the core is gone
+	ended   chan string     // cells that have ended, by handle
 	closing sync.Once
 }
 
@@ -49,7 +51,7 @@ type cell struct {
 const picture = "\x89PNG\r\n\x1a\nnot really"
 
 func newMemory() *memory {
-	return &memory{cells: map[string]*cell{}, quit: make(chan struct{})}
+	return &memory{cells: map[string]*cell{}, quit: make(chan struct{}), ended: make(chan string, 100)}
 }
 
 func (m *memory) leave() { m.closing.Do(func() { close(m.quit) }) }
@@ -92,6 +94,9 @@ func (m *memory) Execute(ctx context.Context, r control.ExecuteRequest, progress
 			n, _ := strconv.Atoi(rest)
 			m.print(c, strings.Repeat("x", n), progress)
 			c.gap = &control.Gap{From: 100, To: int64(n) - 100}
+		case "queue":
+			progress(control.CellProgress{Cell: id, Kind: "queued", Ahead: 2})
+			progress(control.CellProgress{Cell: id, Kind: "queued", Ahead: 1})
 		case "raise":
 			status, failure = "error", rest
 		case "image":
@@ -114,6 +119,7 @@ func (m *memory) Execute(ctx context.Context, r control.ExecuteRequest, progress
 			}
 		}
 	}
+	defer func() { m.ended <- id }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	res := &c.detail.Result

@@ -72,7 +72,7 @@ func (s *Server) run(ctx context.Context, req *mcp.CallToolRequest, r control.Ex
 			}
 			return s.settle(ctx, cell, err)
 		}
-		if !fault.HasCode(err, fault.Unavailable) || !retryable(err) || time.Now().After(until) {
+		if !unsent(err) || time.Now().After(until) {
 			return control.CellResult{}, svc, err
 		}
 		select {
@@ -81,11 +81,6 @@ func (s *Server) run(ctx context.Context, req *mcp.CallToolRequest, r control.Ex
 		case <-time.After(reachEvery):
 		}
 	}
-}
-
-func retryable(err error) bool {
-	var e *fault.Error
-	return errors.As(err, &e) && e.Retry
 }
 
 // watch runs one Execute: it reports progress while the cell runs and turns the
@@ -195,7 +190,7 @@ func (s *Server) settle(ctx context.Context, cell string, cause error) (control.
 		}
 		found, from = d.Result, svc
 		if found.Status == "running" || found.Status == "queued" {
-			return fault.New(fault.Unavailable, "look up cell", cell, "it is still %s", found.Status)
+			return fault.New(fault.Unavailable, "look up cell", cell, "it is still %s", found.Status).Retryable()
 		}
 		return nil
 	})

@@ -37,7 +37,7 @@ func (s *Server) interrupt(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 		target = s.session
 	}
 	var report control.InterruptReport
-	again := gone // a cell that has ended is only reported as such
+	again := doubtful // a cell that has ended is only reported as such
 	if in.Cell == "" {
 		again = unsent // what runs in a session now may not be what ran then
 	}
