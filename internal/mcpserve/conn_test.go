@@ -201,7 +201,7 @@ func FuzzInputLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		if strings.Contains(line, "wait") || strings.Contains(line, "ignore") || strings.Contains(line, "subscriptions") {
-			t.Skip("such a call stays open, which is another test's matter")
+			return // such a call stays open, which is another test's matter
 		}
 		messages(t, talk(t, newMemory(), hello+line+"\n"))
 	})
