@@ -19,7 +19,11 @@ func Parse(text []byte) (Value, error) {
 	if !utf8.Valid(text) {
 		return Value{}, fault.New(fault.InvalidRequest, opParse, "", "text is not UTF-8")
 	}
-	p := parser{s: string(text)}
+	var few struct {
+		open  [8]container
+		items [24]Item
+	}
+	p := parser{s: string(text), open: few.open[:0], items: few.items[:0]}
 	v, err := p.document()
 	if err != nil {
 		return Value{}, err

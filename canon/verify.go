@@ -24,8 +24,8 @@ func Visit(text []byte, member func(name, value []byte)) error {
 	if !utf8.Valid(text) {
 		return fault.New(fault.InvalidRequest, opVerify, "", "text is not UTF-8")
 	}
-	v := verifier{b: text, member: member}
-	v.open = v.few[:0]
+	var few [16]level
+	v := verifier{b: text, member: member, open: few[:0]}
 	if err := v.document(); err != nil {
 		return err
 	}
@@ -42,7 +42,6 @@ type verifier struct {
 	pos    int
 	member func(name, value []byte)
 	open   []level
-	few    [16]level
 }
 
 type level struct {
@@ -236,7 +235,7 @@ func canonicalEscape(s []byte) int {
 	r, n := unescape(s)
 	var form [6]byte
 	switch {
-	case n == 0 || n == 12 || n == 2 && s[1] == '/':
+	case n == 0 || n == 2 && s[1] == '/':
 		return 0
 	case surrogate(r):
 		form = [6]byte{'\\', 'u', 'd', lowerHex[r>>8&15], lowerHex[r>>4&15], lowerHex[r&15]}
