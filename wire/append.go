@@ -50,11 +50,13 @@ func checkFreeForm(m Message) *fault.Error {
 		if f := checkRaw("message.request", m.Request, 2); f != nil {
 			return f
 		}
-		method, f := methodOf(m.Request, 2)
-		if f == nil && method != m.Method {
-			f = refuse(fault.InvalidRequest, "message.request.method", "%q, but the message says %q", shorten(method), m.Method)
+		object := scanner{b: m.Request, field: "message.request"}
+		if object.peek() != '{' {
+			return object.unexpected("an object")
 		}
-		return f
+		if method := methodOf(m.Request); method != m.Method {
+			return refuse(fault.InvalidRequest, "message.request.method", "%q, but the message says %q", shorten(method), shorten(m.Method))
+		}
 	case HostReply:
 		if m.Code == "" {
 			return checkRaw("message.result.value", m.Value, 3)

@@ -33,7 +33,7 @@ func TestAppendRefuses(t *testing.T) {
 		"value and error":       {wire.HostReply{ID: "r", ExecutionID: "e", Value: wire.Raw("1"), Code: "denied"}, fault.InvalidRequest, "message.result"},
 		"value not UTF-8":       {wire.HostReply{ID: "r", ExecutionID: "e", Value: wire.Raw("\"\xc3\"")}, fault.InvalidRequest, "message.result.value"},
 		"other method":          {wire.HostRequest{ID: "r", ExecutionID: "e", Method: "a", Request: wire.Raw(`{"method":"b"}`)}, fault.InvalidRequest, "message.request.method"},
-		"request no object":     {wire.HostRequest{ID: "r", ExecutionID: "e", Method: "a", Request: wire.Raw(`["method"]`)}, fault.InvalidRequest, "message.request.method"},
+		"request no object":     {wire.HostRequest{ID: "r", ExecutionID: "e", Method: "a", Request: wire.Raw(`["method"]`)}, fault.InvalidRequest, "message.request"},
 		"two forms":             {wire.Completed{ID: "e", Hook: wire.Raw("1"), Failed: ptr("x")}, fault.InvalidRequest, "message.result"},
 		"no form":               {wire.Completed{ID: "e"}, fault.InvalidRequest, "message.result"},
 		"negative seq":          {wire.Output{ID: "e", Stream: "stdout", Seq: -1}, fault.InvalidRequest, "message.seq"},

@@ -45,8 +45,7 @@ func check(e Envelope) *fault.Error {
 	case Invoke:
 		return first(identifier("message.id", m.ID), oneOf("message.slot", m.Slot, HookSlots))
 	case HostRequest:
-		return first(identifier("message.id", m.ID), identifier("message.execution_id", m.ExecutionID),
-			nonEmpty("message.request.method", m.Method), bounded("message.request.method", m.Method, MaxIdentifier))
+		return first(identifier("message.id", m.ID), identifier("message.execution_id", m.ExecutionID))
 	case HostReply:
 		return checkReply(m)
 	case Completed:

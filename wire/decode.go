@@ -173,6 +173,34 @@ func (s *scanner) string() (string, *fault.Error) {
 	return string(unescape(make([]byte, 0, len(body)), body)), nil
 }
 
+// words are the values of the closed sets; reading one makes no new string.
+var words = func() map[string]string {
+	all := map[string]string{"ok": "ok", "error": "error", "cell": "cell", "hook": "hook", "failed": "failed"}
+	for kind := range members {
+		all[string(kind)] = string(kind)
+	}
+	for _, set := range [][]string{HookSlots, roles, statuses, streams} {
+		for _, word := range set {
+			all[word] = word
+		}
+	}
+	return all
+}()
+
+// word reads a string member that holds one of words when it is valid.
+func (s *scanner) word() (string, *fault.Error) {
+	start := s.pos
+	body, escaped, f := s.body()
+	if f != nil {
+		return "", f
+	}
+	if word, known := words[string(body)]; known && !escaped {
+		return word, nil
+	}
+	s.pos = start
+	return s.string()
+}
+
 // body is the inside of a string member, still escaped.
 func (s *scanner) body() (body []byte, escaped bool, f *fault.Error) {
 	if s.peek() != '"' {

@@ -127,13 +127,13 @@ func lookup(fields []string, name []byte) (bit int, field string) {
 func (s *scanner) messageMember(m *fields, bit int) (f *fault.Error) {
 	switch bit {
 	case mKind:
-		m.kind, f = s.string()
+		m.kind, f = s.word()
 	case mID:
 		m.id, f = s.string()
 	case mCode:
 		m.code, f = s.string()
 	case mSlot:
-		m.slot, f = s.string()
+		m.slot, f = s.word()
 	case mInput:
 		m.input, f = s.raw()
 	case mExecutionID:
@@ -145,7 +145,7 @@ func (s *scanner) messageMember(m *fields, bit int) (f *fault.Error) {
 	case mToken:
 		m.token, f = s.string()
 	case mRole:
-		m.role, f = s.string()
+		m.role, f = s.word()
 	case mRevision:
 		m.revision, f = s.optional()
 	case mSlots:
@@ -153,7 +153,7 @@ func (s *scanner) messageMember(m *fields, bit int) (f *fault.Error) {
 	case mSkills:
 		m.skills, f = s.optional()
 	case mStream:
-		m.stream, f = s.string()
+		m.stream, f = s.word()
 	case mText:
 		m.text, f = s.string()
 	case mSeq:
@@ -217,7 +217,8 @@ func (m *fields) message() (Message, *fault.Error) {
 }
 
 // request reads the object of a host request, keeps its bytes and finds its method.
-// Its other members are the method's own affair.
+// What the object should hold is the method's affair: a cell that asks for nonsense
+// is answered, and does not lose its worker (CP-040).
 func (s *scanner) request() (Raw, string, *fault.Error) {
 	if s.peek() != '{' {
 		return nil, "", s.unexpected("an object")
@@ -226,28 +227,26 @@ func (s *scanner) request() (Raw, string, *fault.Error) {
 	if f != nil {
 		return nil, "", f
 	}
-	method, f := methodOf(raw, s.depth)
-	return raw, method, f
+	return raw, methodOf(raw), nil
 }
 
-// methodOf finds the "method" of a request that is known to be a sound object.
-func methodOf(request Raw, depth int) (string, *fault.Error) {
-	s := scanner{b: request, depth: depth, field: "message.request.method"}
+// methodOf is the "method" of a request that is known to be a sound object, or empty
+// when that is absent or no string.
+func methodOf(request Raw) string {
+	s := scanner{b: request}
 	more, f := s.enter('{')
 	for ; more && f == nil; more, f = s.more('}') {
 		name, f := s.name()
 		if f != nil {
-			return "", f
+			return ""
 		}
 		if string(name) == "method" {
-			return s.string()
+			method, _ := s.string()
+			return method
 		}
-		if f := s.value(); f != nil {
-			return "", f
+		if s.value() != nil {
+			return ""
 		}
 	}
-	if f != nil {
-		return "", f
-	}
-	return "", refuse(fault.InvalidRequest, "message.request", "member %q is missing", "method")
+	return ""
 }

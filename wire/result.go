@@ -65,7 +65,7 @@ func (s *scanner) result(r *result) *fault.Error {
 func (s *scanner) resultMember(r *result, bit int) (f *fault.Error) {
 	switch bit {
 	case rKind:
-		r.kind, f = s.string()
+		r.kind, f = s.word()
 	case rValue:
 		r.value, f = s.raw()
 	case rCode:
@@ -73,7 +73,7 @@ func (s *scanner) resultMember(r *result, bit int) (f *fault.Error) {
 	case rMessage:
 		r.message, f = s.string()
 	case rStatus:
-		r.status, f = s.string()
+		r.status, f = s.word()
 	case rOutput:
 		r.output, f = s.records()
 	case rTruncated:
@@ -116,7 +116,7 @@ func (s *scanner) record() (r OutputRecord, f *fault.Error) {
 		seen |= bit
 		s.field = field
 		if bit == 1 {
-			r.Stream, f = s.string()
+			r.Stream, f = s.word()
 		} else {
 			r.Text, f = s.string()
 		}

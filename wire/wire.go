@@ -84,7 +84,7 @@ type Invoke struct {
 }
 
 // HostRequest asks the host for something on behalf of an execution. Request is
-// the whole object with its "method"; Method repeats that member.
+// the whole object; Method repeats its "method", empty when that is absent or no string.
 type HostRequest struct {
 	ID          string
 	ExecutionID string
