@@ -90,6 +90,11 @@ func run(ctx context.Context, o options, asJSON bool) (err error) {
 			rows = append(rows, r)
 		}
 	}
+	more, err := durable(ctx, o)
+	if err != nil {
+		return err
+	}
+	rows = append(rows, more...)
 	if asJSON {
 		return json.NewEncoder(os.Stdout).Encode(rows)
 	}
