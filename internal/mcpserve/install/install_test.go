@@ -150,7 +150,7 @@ command = "npx"
 args = ["-y", "docs"]
 env = { "TOKEN" = "t" }
 
-[projects."/home/me/x"]
+[projects."/srv/me/x"]
 trust_level = "trusted"
 `
 	for name, c := range map[string]struct{ before, after string }{
