@@ -165,6 +165,24 @@ func TestPageShowsMetOpenAndDeviations(t *testing.T) {
 	}
 }
 
+func TestSubtestsStandAsTheirTest(t *testing.T) {
+	t.Parallel()
+	var stream strings.Builder
+	for _, name := range []string{"TestA", "TestB/one", "TestB/two", "TestC/only"} {
+		for _, action := range []string{`"run"`, `"attr","Key":"requirement","Value":"CP-001"`, `"pass"`} {
+			stream.WriteString(`{"Package":"m/x","Test":"` + name + `","Action":` + action + "}\n")
+		}
+	}
+	run, err := conformance.ReadRun(strings.NewReader(stream.String()), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "\n| CP-001 | first | `x.TestA`, `x.TestB` (2), `x.TestC` |\n"
+	if page := conformance.Page(conformance.Judge(readList(t), run), ""); !strings.Contains(page, want) {
+		t.Errorf("page lacks %q:\n%s", want, page)
+	}
+}
+
 func TestMalformedListsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

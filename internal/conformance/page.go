@@ -108,14 +108,29 @@ requirements: %d met, %d open
 // shown is how many tests a row names; the rest is counted.
 const shown = 6
 
+// names lists tests; several subtests of one test stand as that test with their
+// number.
 func names(tests []Test) string {
-	parts := make([]string, 0, min(len(tests), shown+1))
-	for i, t := range tests {
+	cases := map[string]int{}
+	var order []string
+	for _, t := range tests {
+		top := Test{t.Package, strings.SplitN(t.Name, "/", 2)[0]}.String()
+		if cases[top] == 0 {
+			order = append(order, top)
+		}
+		cases[top]++
+	}
+	parts := make([]string, 0, min(len(order), shown+1))
+	for i, top := range order {
 		if i == shown {
-			parts = append(parts, fmt.Sprintf("and %d more", len(tests)-shown))
+			parts = append(parts, fmt.Sprintf("and %d more", len(order)-shown))
 			break
 		}
-		parts = append(parts, "`"+t.String()+"`")
+		part := "`" + top + "`"
+		if n := cases[top]; n > 1 {
+			part += fmt.Sprintf(" (%d)", n)
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -219,7 +219,8 @@ func TestSweepEndsStrays(t *testing.T) {
 		t.Fatal(err)
 	}
 	sleeper := func(env ...string) *exec.Cmd {
-		cmd := exec.Command("/bin/sh", "-c", "env -i /bin/sleep 1000 & echo $!; wait")
+		// The one below tells its pid only when it has dropped the environment.
+		cmd := exec.Command("/bin/sh", "-c", "env -i /bin/sh -c 'echo $$; exec /bin/sleep 1000' & wait")
 		cmd.Env = append(os.Environ(), env...)
 		return cmd
 	}
