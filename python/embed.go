@@ -20,7 +20,7 @@ import (
 // Boot is the script among Files that an interpreter is started with.
 const Boot = "reeve_boot.py"
 
-//go:embed reeve_boot.py reeve_worker/*.py
+//go:embed reeve_boot.py reeve_worker/*.py reeve/*.py reeve/skills/*.py
 var files embed.FS
 
 // Files is the source tree of the worker; Boot is at its root.

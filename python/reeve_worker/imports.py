@@ -58,12 +58,32 @@ class _Alias:
         module.__spec__ = self._kept
 
 
+class _Skill:
+    """Loads a module that is nothing but its documentation."""
+
+    def __init__(self, body: str) -> None:
+        self._body = body
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Leave the making of the module to the import system."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module its body."""
+        module.__doc__ = self._body
+
+
 class Finder:
     """A meta path entry; it finds only aliases and otherwise prepares the ground."""
 
     def __init__(self) -> None:
         self._touches: dict[str, Touch] = {}
+        self._skills: dict[str, str] = {}
         self._site_done = False
+
+    def offer_skills(self, bodies: dict[str, str]) -> None:
+        """Make skills importable below reeve.skills; bodies are by skill id."""
+        for skill, body in bodies.items():
+            self._skills["reeve.skills." + skill.replace("-", "_")] = body
 
     def after(self, name: str, touch: Touch) -> None:
         """Call touch with module name once it is loaded; at once if it already is."""
@@ -81,6 +101,9 @@ class Finder:
         if top in _ALIASES:
             loader: Any = _Alias(_ALIASES[top] + name[len(top) :])
             return ModuleSpec(name, loader)
+        if name in self._skills:
+            skill: Any = _Skill(self._skills[name])
+            return ModuleSpec(name, skill)
         if path is None and not self._site_done and top not in _OURS and top not in sys.stdlib_module_names:
             self._site_done = True
             _site_packages()

@@ -24,6 +24,7 @@ class Loops:
         self._context = context
         self._asyncio: Any = None
         self._idle = False
+        self._task: Any = None
         self.loop: Any = None
 
     def adopt(self, asyncio: ModuleType) -> None:
@@ -77,7 +78,7 @@ class Loops:
         end the cell by itself: the cell's task is cancelled, or runs on.
         """
         loop = self.ensure()
-        task = loop.create_task(coro, context=self._context)
+        task = self._task = loop.create_task(coro, context=self._context)
         self._interrupts.cancel = lambda: loop.call_soon_threadsafe(task.cancel)
         try:
             while True:
@@ -92,6 +93,12 @@ class Loops:
                         raise
         finally:
             self._interrupts.cancel = None
+
+    def stop_cell(self) -> None:
+        """Cancel the task of the running cell unless the caller is that task."""
+        cancel = self._interrupts.cancel
+        if cancel is not None and self._asyncio.current_task() is not self._task:
+            cancel()
 
     def idle(self, has_work: Any) -> None:
         """Run background tasks until wake is called; has_work tells of work already there."""

@@ -53,6 +53,9 @@ class Worker:
         self.finder = Finder()
         self.flusher = Flusher(_thread.start_new_thread)
         self.cell: Cell | None = None
+        self._requests: Any = None  # until a cell imports the SDK
+        self._late_output = 0
+        self._late_replies = 0
         self.busy = ""
         self._busy_lock = _thread.allocate_lock()
         self._streams = TextStream(self.capture, 1), TextStream(self.capture, 2)
@@ -79,11 +82,27 @@ class Worker:
         thread_starters()
         self.finder.after("linecache", self.space.show_sources)
         self.finder.after("asyncio", self.loops.adopt)
+        self.finder.after("reeve_worker.requests", self._open_requests)
         os.register_at_fork(after_in_child=self._forked)
         self.interrupts.install()
 
+    def _open_requests(self, module: Any) -> None:
+        """Connect the SDK, which a cell imports for the first time, to this worker."""
+        self._requests = module.current = module.Requests(self.channel)
+        self._requests.stop_cell = self.loops.stop_cell
+        self._requests.counters = self._counters
+
+    def _counters(self) -> dict[str, int]:
+        return {
+            "late_replies": self._late_replies + self._requests.late,
+            "ignored_interrupts": self.interrupts.ignored,
+            "late_output": self._late_output,
+        }
+
     def _forked(self) -> None:
         self.capture.forked = True
+        if self._requests is not None:
+            self._requests.forked = True
         self.channel.abandon()
 
     # --- the reader thread ---
@@ -114,6 +133,11 @@ class Worker:
             self._queue(message)
         elif kind == "interrupt":
             self.interrupts.ask(message["id"])
+        elif kind == "host_reply":
+            if self._requests is None:
+                self._late_replies += 1
+            else:
+                self._requests.deliver(message)
         elif kind == "shutdown":
             self._shut_down(message)
         else:
@@ -195,6 +219,8 @@ class Worker:
 
     def _execute(self, operation: str, source: str) -> None:
         cell = Cell(operation, Output(operation, self.channel.send, self._spool, self.flusher))
+        if self.cell is not None:
+            self._late_output += self.cell.output.late_dropped
         self.cell = cell
         for stream in self._streams:
             stream.reopen()
@@ -262,6 +288,11 @@ class Worker:
         self.interrupts.install()
         self.loops.restore()
         cell.running = False
+        if self._requests is not None:
+            self._requests.end(cell)
+        if cell.yielded and text is not None:
+            self.context.run(self.capture.write, 2, text)
+            text = None
         added, removed = self.space.changes()
         if added or removed:
             self._send_names(cell.id, added, removed)
@@ -286,9 +317,10 @@ class Worker:
         if failure is None:
             return ("yielded" if cell.yielded else "ok"), None
         interrupted = isinstance(failure, KeyboardInterrupt) or type(failure).__name__ == "CancelledError"
-        text = describe(failure)
         if cell.yielded:
-            return "yielded", None
+            ended_by_wait = type(failure).__name__ in ("Yielded", "CancelledError")
+            return "yielded", None if ended_by_wait else describe(failure)
+        text = describe(failure)
         keep_for_debugger(failure)
         return ("interrupted" if interrupted and self.interrupts.taken else "error"), text
 

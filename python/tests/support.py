@@ -96,13 +96,22 @@ class Host:
             start_new_session=True,
         )
         os.close(reading)
-        listener.settimeout(PATIENCE)
-        self.socket, _ = listener.accept()
-        listener.close()
+        self.socket = self._accept(listener)
         self.socket.settimeout(PATIENCE)
         self.hello = self.receive()
         if self.hello["kind"] != "hello" or self.hello["token"] != token:
             raise AssertionError(f"no valid hello: {self.hello}")
+
+    def _accept(self, listener: socket.socket) -> socket.socket:
+        listener.settimeout(0.1)
+        deadline = time.monotonic() + PATIENCE
+        with listener:
+            while True:
+                try:
+                    return listener.accept()[0]
+                except TimeoutError:
+                    if self.process.poll() is not None or time.monotonic() > deadline:
+                        raise AssertionError(f"worker did not connect: {self.raw()[1]}") from None
 
     def receive(self, timeout: float = PATIENCE) -> dict[str, Any]:
         """Return the next message, checked by the strict rules."""
