@@ -85,8 +85,11 @@ func LockOwner(path string) (owner Owner, held bool, err error) {
 
 // Release gives the lock up. The file stays: removing it would let two processes
 // hold locks on two files of one name.
+//
+// It unlocks before it closes: a child between its fork and its exec has the
+// descriptor too, and would hold the lock a moment longer.
 func (l *Lock) Release() error {
-	return errors.Join(l.f.Truncate(0), l.f.Close())
+	return errors.Join(l.f.Truncate(0), unix.Flock(int(l.f.Fd()), unix.LOCK_UN), l.f.Close())
 }
 
 func writeOwner(f *os.File, o Owner) error {

@@ -41,7 +41,7 @@ func (c *Core) Execute(ctx context.Context, r control.ExecuteRequest, progress f
 			l.stopCell(t, stopReason{noticeTimeout, fmt.Sprintf("the timeout of %s was reached", limit)})
 		})
 	}
-	if err := l.enqueue(t, false); err != nil {
+	if err := l.enqueue(t); err != nil {
 		t.finish(control.CellResult{}, err)
 		return control.CellResult{}, err
 	}

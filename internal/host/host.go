@@ -64,7 +64,9 @@ type Core struct {
 	unrecorded atomic.Int64 // outcomes that were delivered before they were committed
 	batches    atomic.Int64 // for batch ids
 
-	// stopping is closed when no new work is taken; by says for whom.
+	// stopping is closed when no new work is taken; stopBy says for whom. Work is
+	// taken under gate for reading, so that none slips in after the close.
+	gate     sync.RWMutex
 	stopping chan struct{}
 	stopOnce sync.Once
 	stopBy   event.Actor
@@ -72,7 +74,10 @@ type Core struct {
 	// hard ends with the core's process: work that is still running is abandoned.
 	hard    context.Context
 	abandon context.CancelCauseFunc
-	owners  sync.WaitGroup // goroutines of lanes and callers
+	owners  sync.WaitGroup // goroutines of lanes
+
+	closeOnce sync.Once
+	closeErr  error
 
 	mu    sync.Mutex // guards lanes
 	lanes map[string]*lane
@@ -136,11 +141,15 @@ func open(ctx context.Context, o Options, d dirs) (_ *Core, err error) {
 }
 
 // Close brings the sessions to rest, if Run has not, and gives up what Open took.
+// Closing again answers the same.
 func (c *Core) Close() error {
-	c.beginStop(c.self())
-	err := c.drain()
-	c.abandon(errAbandoned)
-	return errors.Join(err, c.store.Close(), c.lock.Release())
+	c.closeOnce.Do(func() {
+		c.beginStop(c.self())
+		err := c.drain()
+		c.abandon(errAbandoned)
+		c.closeErr = errors.Join(err, c.store.Close(), c.lock.Release())
+	})
+	return c.closeErr
 }
 
 // stream is the name of a session's stream.

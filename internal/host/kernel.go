@@ -249,18 +249,18 @@ func (l *lane) stopWorker(e ending) {
 // runs is ended at once and what waits is refused: both were meant for the
 // namespace that goes.
 func (l *lane) enqueueEnding(t task, e ending) error {
-	l.mu.Lock()
-	if err := l.admits(t); err != nil {
-		l.mu.Unlock()
+	var w Worker
+	var current *cellTask
+	err := l.admit(t, func() {
+		l.queue = append([]task{t}, l.queue...)
+		w, current = l.worker, l.current
+		if current != nil && w != nil && l.ending == nil {
+			l.ending = &e
+		}
+	})
+	if err != nil {
 		return err
 	}
-	l.queue = append([]task{t}, l.queue...)
-	w, current := l.worker, l.current
-	if current != nil && w != nil && l.ending == nil {
-		l.ending = &e
-	}
-	l.ensureOwned()
-	l.mu.Unlock()
 	l.refuseCells(fault.New(fault.Cancelled, "run cell", l.id, "it had not started when %s", e.text))
 	if current == nil {
 		return nil

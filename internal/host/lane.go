@@ -75,24 +75,31 @@ func (l *lane) nudge() {
 	}
 }
 
-// enqueue adds a task, at the front when it is urgent. Cells are refused when too
-// many wait.
-func (l *lane) enqueue(t task, urgent bool) error {
+// enqueue adds a task at the end. Cells are refused when too many wait.
+func (l *lane) enqueue(t task) error {
+	return l.admit(t, func() { l.queue = append(l.queue, t) })
+}
+
+// enqueueFirst adds a task before all others.
+func (l *lane) enqueueFirst(t task) error {
+	return l.admit(t, func() { l.queue = slices.Insert(l.queue, 0, t) })
+}
+
+// admit runs add under mu when the session takes t.
+func (l *lane) admit(t task, add func()) error {
+	l.core.gate.RLock()
+	defer l.core.gate.RUnlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.admits(t); err != nil {
 		return err
 	}
-	if urgent {
-		l.queue = slices.Insert(l.queue, 0, t)
-	} else {
-		l.queue = append(l.queue, t)
-	}
+	add()
 	l.ensureOwned()
 	return nil
 }
 
-// ensureOwned starts the goroutine when there is none. mu is held.
+// ensureOwned starts the goroutine when there is none. mu and the gate are held.
 func (l *lane) ensureOwned() {
 	if l.owned {
 		l.nudge()

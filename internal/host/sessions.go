@@ -213,7 +213,7 @@ func (c *Core) Resume(ctx context.Context, id string, by event.Actor) (control.S
 	a := newAct(func(l *lane) error {
 		return l.ensureWorker(c.hard, opening{by: validActor(by)})
 	})
-	return l.perform(ctx, a, func() error { return l.enqueue(a, true) })
+	return l.perform(ctx, a, func() error { return l.enqueueFirst(a) })
 }
 
 // perform waits for an act that enqueue has queued.
@@ -299,7 +299,9 @@ func (c *Core) ListNamespaces(context.Context) ([]control.Namespace, error) {
 func (c *Core) beginStop(by event.Actor) {
 	c.stopOnce.Do(func() {
 		c.stopBy = by
+		c.gate.Lock()
 		close(c.stopping)
+		c.gate.Unlock()
 		why := stopReason{noticeInterrupted, "reeve was stopped by " + actorText(by)}
 		for _, l := range c.allLanes() {
 			l.refuseCells(stoppingError(l.id))
