@@ -129,3 +129,12 @@ func waitForEvent(t *testing.T, c *host.Core, session string, kind event.Kind) c
 	}
 	return found
 }
+
+// bg is for what a test does beside its calls.
+var bg = context.Background()
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
