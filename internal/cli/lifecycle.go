@@ -36,18 +36,48 @@ Commands that need a core start one by themselves; up is for doing it beforehand
 		if err != nil {
 			return failed(err)
 		}
+		gone, err := goneNamespaces(ctx, c, sessions)
+		if err != nil {
+			return failed(err)
+		}
 		return answer{kind: "status", data: st, text: func(p printer) {
 			p.line("core %d is up in %s", st.PID, st.Dir)
 			if st.LastRecovery != "" {
 				p.line("%s", inert(st.LastRecovery))
 			}
-			for _, s := range sessions {
-				if s.State == "stopped" || s.State == "quarantined" {
-					p.line("session %s: %s", s.Session, visible(s.Reason))
-				}
+			for _, l := range gone {
+				p.line("%s", l)
 			}
 		}}
 	}))
+}
+
+// goneNamespaces says of each session without a worker what its namespace held.
+func goneNamespaces(ctx context.Context, c control.Service, sessions []control.Session) ([]string, error) {
+	var lines []string
+	for _, s := range sessions {
+		switch s.State {
+		case "quarantined":
+			lines = append(lines, fmt.Sprintf("session %s is quarantined: %s", s.Session, visible(s.Reason)))
+			continue
+		case "stopped":
+		default:
+			continue
+		}
+		n, err := c.Namespace(ctx, s.Session)
+		if err != nil {
+			return nil, err
+		}
+		held := "nothing"
+		if len(n.Names) > 0 {
+			held = visible(strings.Join(n.Names[:min(len(n.Names), 20)], ", "))
+		}
+		if more := len(n.Names) - 20; more > 0 {
+			held += fmt.Sprintf(" and %d more", more)
+		}
+		lines = append(lines, fmt.Sprintf("session %s: its namespace is gone (%s); it held %s", s.Session, visible(s.Reason), held))
+	}
+	return lines, nil
 }
 
 // stopped is the answer of down.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -119,7 +120,11 @@ func dial(ctx context.Context, dir string) (net.Conn, error) {
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err != nil {
-		return nil, &fault.Error{Code: fault.Unavailable, Op: "connect to core", Subject: dir, Err: err, Retry: true, Next: "reeve up"}
+		e := &fault.Error{Code: fault.Unavailable, Op: "connect to core", Subject: dir, Err: err, Retry: true, Next: "reeve up"}
+		if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
+			e.Message, e.Err = "no core runs", nil
+		}
+		return nil, e
 	}
 	if err := checkPeer(conn); err != nil {
 		return nil, errors.Join(err, conn.Close())

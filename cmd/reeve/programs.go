@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/reeve-run/reeve/internal/cli"
+	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/host"
+	"github.com/reeve-run/reeve/internal/mcpserve"
+	"github.com/reeve-run/reeve/internal/mcpserve/install"
+)
+
+// programs puts the parts together that the command line may not import.
+func programs() cli.Programs {
+	return cli.Programs{
+		Core:    host.Main,
+		MCP:     serveMCP,
+		Install: installMCP,
+		Probes:  probes,
+		About:   map[string]string{"sqlite": lib.SQLITE_VERSION, "mcp": module("github.com/modelcontextprotocol/go-sdk")},
+	}
+}
+
+func serveMCP(ctx context.Context, o cli.MCPOptions) error {
+	level := slog.LevelWarn
+	if o.Debug {
+		level = slog.LevelDebug
+	}
+	return mcpserve.Stdio(ctx, mcpserve.Options{
+		Dial:      func(ctx context.Context) (control.Service, error) { return control.Launch(ctx, o.Dir) },
+		Version:   control.Version,
+		Workspace: o.Workspace,
+		Session:   o.Session,
+		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	})
+}
+
+func installMCP(ctx context.Context, o cli.InstallOptions) (cli.Installed, error) {
+	r, err := install.Run(ctx, installOptions(o))
+	return cli.Installed{Client: r.Client, Path: r.Path, Diff: r.Diff, Written: r.Written, Next: r.Next}, err
+}
+
+func installOptions(o cli.InstallOptions) install.Options {
+	return install.Options{
+		Client: o.Client, Scope: o.Scope, Workspace: o.Workspace, Dir: o.Dir, Exe: binary(),
+		Write: o.Write, Confirm: o.Confirm, Getenv: o.Getenv,
+	}
+}
+
+// binary is the path of this binary, empty when it has none any more.
+func binary() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	if _, err := os.Stat(exe); err != nil {
+		return ""
+	}
+	return exe
+}
+
+// module is the version of a module in this build.
+func module(path string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if m.Path == path {
+			return filepath.Base(path) + " " + m.Version
+		}
+	}
+	return ""
+}
+
+// probes are the checks of doctor that look into parts.
+var probes = []cli.Probe{
+	{ID: "store.state", Run: checkStore},
+	{ID: "mcp.clients", Run: checkClients},
+}
+
+func checkStore(ctx context.Context, s cli.Subject) cli.Finding {
+	if s.Core == nil {
+		if _, err := os.Stat(filepath.Join(s.Dir, "reeve.db")); err != nil {
+			return cli.Found(cli.Skip, "", "there is no journal yet")
+		}
+		return cli.Found(cli.Skip, "reeve up", "it is looked at while a core runs; reeve verify checks it without one")
+	}
+	st, err := s.Core.Status(ctx)
+	if err != nil {
+		return cli.Found(cli.Fail, "reeve status", "%v", err)
+	}
+	text := fmt.Sprintf("%s, synchronous %s, %d events", st.Store.Engine, st.Store.Synchronous, st.Events)
+	switch {
+	case st.Store.State != "ok":
+		return cli.Found(cli.Fail, "reeve status", "%s: %s: %s", text, st.Store.State, st.Store.Reason)
+	case st.Unrecorded > 0:
+		return cli.Found(cli.Warn, "reeve status", "%s; %d outcomes could not be committed yet", text, st.Unrecorded)
+	}
+	return cli.Found(cli.Pass, "", "%s", text)
+}
+
+// checkClients looks which clients would start this reeve.
+func checkClients(ctx context.Context, s cli.Subject) cli.Finding {
+	var ready, not []string
+	for _, name := range install.Clients() {
+		r, err := install.Run(ctx, installOptions(cli.InstallOptions{
+			Client: name, Scope: "user", Workspace: s.WorkDir, Getenv: s.Getenv,
+		}))
+		switch {
+		case err != nil:
+			return cli.Found(cli.Warn, "mend the configuration of "+name, "%s: %v", name, err)
+		case r.Diff == "":
+			ready = append(ready, name)
+		default:
+			not = append(not, name)
+		}
+	}
+	if len(ready) == 0 {
+		return cli.Found(cli.Skip, "reeve mcp install claude", "no client is set up to start this reeve (of %v)", not)
+	}
+	return cli.Found(cli.Pass, "", "set up: %v; not: %v", ready, not)
+}
