@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t testing.TB, now Clock) Engine) {
 		{"cancelled context", testCancelled},
 		{"closed", testClosed},
 		{"info", testInfo},
+		{"lost answers", testLostAnswers},
 		{"state machine", testStateMachine},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -40,7 +40,9 @@ const childWriters = 4
 // what it was, the stream and the sequence. A line goes out in one write after the
 // answer, so every line that the parent reads was true.
 func writeForever(path string) error {
-	s, err := sqlite.Open(context.Background(), path, sqlite.Options{Unsafe: os.Getenv(childUnsafe) != ""})
+	// A short log is folded into the file every few dozen commits, so that faults hit
+	// checkpoints too.
+	s, err := sqlite.Open(context.Background(), path, sqlite.Options{Unsafe: os.Getenv(childUnsafe) != "", LogPages: 100})
 	if err != nil {
 		return err
 	}

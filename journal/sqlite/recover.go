@@ -34,6 +34,13 @@ func (s *status) set(state, problem string) {
 	s.state, s.problem = state, problem
 }
 
+// recovered notes that a write went through.
+func (s *status) recovered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.problem = "", ""
+}
+
 func (s *status) both() (state, problem string) {
 	state = s.get()
 	s.mu.Lock()
@@ -103,7 +110,7 @@ func (w *writer) reopen() error {
 		w.distrust(err)
 		return failure
 	}
-	w.store.status.set(journal.StateOK, "")
+	w.store.status.recovered()
 	return nil
 }
 
@@ -130,7 +137,7 @@ func (w *writer) probe() {
 		return
 	}
 	w.unfolded = true
-	w.store.status.set(journal.StateOK, "")
+	w.store.status.recovered()
 }
 
 // noteProbe exists because a probe has no caller: the problem is in Info.
@@ -140,9 +147,9 @@ func (w *writer) noteProbe(err error) {
 }
 
 const (
-	// foldPages is the length of the log, in pages of 4 KiB, at which it is folded into
-	// the file: 16 MiB.
-	foldPages = 4096
+	// defaultLogPages is long enough that fewer than one commit in a hundred waits for a
+	// checkpoint, and short enough that recovery after a kill reads 16 MiB at most.
+	defaultLogPages = 4096
 	// walKeep is the length to which the log's file is cut after it was longer.
 	walKeep = 64 << 20
 	// lookEvery is how many groups pass between two looks at the length of the log.
@@ -171,11 +178,11 @@ func (w *writer) fold(now bool) {
 	case err != nil:
 		// A checkpoint is only tidying: what it could not write stays in the log, and
 		// a disk that fails says so at the next commit.
-		w.foldAt += foldPages
+		w.foldAt += w.store.opt.LogPages
 	case folded < pages:
-		w.foldAt = pages + foldPages
+		w.foldAt = pages + w.store.opt.LogPages
 	default:
-		w.foldAt, w.unfolded = foldPages, false
+		w.foldAt, w.unfolded = w.store.opt.LogPages, false
 	}
 }
 

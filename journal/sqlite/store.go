@@ -33,6 +33,9 @@ type Options struct {
 	ReadOnly bool
 	// Now is the clock of leases; nil means the machine's.
 	Now func() time.Time
+	// LogPages is the length of the log, in pages of 4 KiB, at which it is folded into
+	// the file; 0 means 4096, which is 16 MiB.
+	LogPages int64
 	// Unsafe runs with synchronous=NORMAL, which loses acknowledged commits at a
 	// power loss. It exists as the control of the power-loss test.
 	Unsafe bool
@@ -65,6 +68,9 @@ type startReport struct {
 func Open(ctx context.Context, path string, opt Options) (*Store, error) {
 	if opt.Now == nil {
 		opt.Now = time.Now
+	}
+	if opt.LogPages <= 0 {
+		opt.LogPages = defaultLogPages
 	}
 	s := &Store{
 		path: path,

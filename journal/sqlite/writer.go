@@ -104,7 +104,7 @@ func (w *writer) open() error {
 	if err != nil {
 		return err
 	}
-	w.conn, w.chain, w.foldAt = c, journal.NewChain(), foldPages
+	w.conn, w.chain, w.foldAt = c, journal.NewChain(), w.store.opt.LogPages
 	return nil
 }
 
@@ -231,7 +231,10 @@ func (w *writer) group(jobs []*job) {
 		w.refuse(jobs, w.undecided(err))
 		return
 	}
-	w.unfolded = w.unfolded || wrote
+	if wrote {
+		w.unfolded = true
+		w.store.status.recovered()
+	}
 	for i, j := range jobs {
 		j.answer(errs[i])
 	}
