@@ -96,7 +96,7 @@ func Open(ctx context.Context, o Options) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := durable.AcquireLock(d.lock, durable.Owner{PID: os.Getpid(), Version: control.Version, StartedMS: time.Now().UnixMilli()})
+	lock, err := durable.AcquireLock(d.lock, lockOwner())
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +106,10 @@ func Open(ctx context.Context, o Options) (*Core, error) {
 	}
 	c.lock = lock
 	return c, nil
+}
+
+func lockOwner() durable.Owner {
+	return durable.Owner{PID: os.Getpid(), Version: control.Version, StartedMS: time.Now().UnixMilli()}
 }
 
 func open(ctx context.Context, o Options, d dirs) (_ *Core, err error) {
@@ -166,15 +170,24 @@ type dirs struct {
 	root, db, lock, host, artifacts, python, run, anchors string
 }
 
-func makeDirs(root string) (dirs, error) {
-	if root == "" {
-		return dirs{}, fault.New(fault.Usage, "open data directory", "", "no directory is named").WithNext("set REEVE_HOME or give --dir")
-	}
-	root, err := filepath.Abs(root)
+// findDirs names the places of a data directory that exists.
+func findDirs(root string) (dirs, error) {
+	d, err := dirsOf(root)
 	if err != nil {
-		return dirs{}, fault.Wrap(err, fault.Usage, "open data directory", root)
+		return dirs{}, err
 	}
-	d := dirsOf(root)
+	if _, err := os.Stat(d.root); err != nil {
+		return dirs{}, fault.Wrap(err, fault.NotFound, "open data directory", d.root).WithNext("reeve init makes it")
+	}
+	return d, private(d.root)
+}
+
+func makeDirs(root string) (dirs, error) {
+	d, err := dirsOf(root)
+	if err != nil {
+		return dirs{}, err
+	}
+	root = d.root
 	for _, dir := range []string{root, d.run} {
 		if err := durable.MkdirAll(dir, 0o700); err != nil {
 			return dirs{}, err
@@ -183,12 +196,19 @@ func makeDirs(root string) (dirs, error) {
 	return d, private(root)
 }
 
-func dirsOf(root string) dirs {
+func dirsOf(root string) (dirs, error) {
+	if root == "" {
+		return dirs{}, fault.New(fault.Usage, "open data directory", "", "no directory is named").WithNext("set REEVE_HOME or give --dir")
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return dirs{}, fault.Wrap(err, fault.Usage, "open data directory", root)
+	}
 	in := func(name string) string { return filepath.Join(root, name) }
 	return dirs{
 		root: root, db: in("reeve.db"), lock: in("lock"), host: in("host.json"), artifacts: in("artifacts"),
 		python: in("python"), run: in("run"), anchors: in("anchors"),
-	}
+	}, nil
 }
 
 // private refuses a directory that others may enter: it holds code, output and

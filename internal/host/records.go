@@ -23,7 +23,7 @@ import (
 const defaultRows = 200
 
 // Events implements control.Records. A follower reads pages at its own pace and
-// holds nothing while it waits.
+// holds nothing while it waits; for it the end of ctx is no error.
 func (c *Core) Events(ctx context.Context, q control.EventQuery, row func(control.EventRow) error) error {
 	if q.Session != "" {
 		if q.Stream != "" && q.Stream != stream(q.Session) {
@@ -42,6 +42,9 @@ func (c *Core) Events(ctx context.Context, q control.EventQuery, row func(contro
 	for shown := 0; ; {
 		grown := c.watch.grown()
 		for e, err := range c.eventsAfter(ctx, q.Stream, after) {
+			if err != nil && q.Follow && ctx.Err() != nil {
+				return nil
+			}
 			if err != nil {
 				return err
 			}
