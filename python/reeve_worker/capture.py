@@ -63,6 +63,14 @@ class Capture:
         self.after_write()
 
 
+    def flush(self) -> None:
+        """Send what the calling code's cell has printed."""
+        cell = ORIGIN.get() or self.fallback()
+        if cell is not None and not self.forked:
+            cell.output.flush()
+            self.after_write()
+
+
 class TextStream(TextIOBase):
     """sys.stdout or sys.stderr of cells."""
 
@@ -95,9 +103,10 @@ class TextStream(TextIOBase):
             self.write(line)
 
     def flush(self) -> None:
-        """Do nothing: text leaves by itself within a twentieth of a second."""
+        """Send what was printed now, and not within a twentieth of a second."""
         if self._closed:
             raise ValueError("I/O operation on closed file.")
+        self._capture.flush()
 
     def close(self) -> None:
         """Refuse writes until the next cell begins."""

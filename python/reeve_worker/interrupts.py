@@ -46,11 +46,10 @@ class Interrupts:
         return _thread.get_ident() == self._main
 
     def ask(self, operation: str) -> None:
-        """Interrupt an operation; called by the reader thread."""
-        if operation != self.running:
-            self.ignored += 1
-            return
+        """Interrupt an operation that was accepted; called by the reader thread."""
         self._asked = operation
+        if operation != self.running:
+            return  # taken from the socket, not begun yet: begin sees the wish
         cancel = self.cancel
         if cancel is not None and _signal.getsignal(_signal.SIGINT) is not self._handler:
             self.taken = True
@@ -60,13 +59,15 @@ class Interrupts:
 
     def begin(self, operation: str) -> None:
         """Start an operation; an interrupt can reach it from now on."""
-        self.taken = self._held = False
-        self._asked = ""
+        self.taken = False
         self.running = operation
+        self._held = self._asked == operation
+        if not self._held:
+            self._asked = ""
 
     def end(self) -> None:
         """End the operation; later interrupts for it are ignored."""
-        self.running = ""
+        self.running = self._asked = ""
         self._held = False
 
     def release(self) -> None:
@@ -80,11 +81,12 @@ class Interrupts:
         if not self.running or self._asked not in ("", self.running):
             self.ignored += 1
             return
-        if self.cancel is not None and not self._inside_callback(frame):
+        ours = frame is not None and is_ours(frame.f_code.co_filename)
+        if self.cancel is not None and (ours or not self._inside_callback(frame)):
             self.taken = True
-            self.cancel()
+            self.cancel()  # takes effect when the code at hand comes to its next await
             return
-        if frame is not None and is_ours(frame.f_code.co_filename):
+        if ours:
             self._held = True
             return
         self.taken = True

@@ -132,7 +132,10 @@ class Worker:
                 return
             self._queue(message)
         elif kind == "interrupt":
-            self.interrupts.ask(message["id"])
+            if message["id"] == self.busy:
+                self.interrupts.ask(message["id"])
+            else:
+                self.interrupts.ignored += 1
         elif kind == "host_reply":
             if self._requests is None:
                 self._late_replies += 1
@@ -247,6 +250,7 @@ class Worker:
         return self.context.run(self._run, program)
 
     def _run(self, program: Program) -> Any:
+        self.interrupts.release()
         if program.body is not None:
             exec(program.body, self.space.names)
         if program.tail is not None:
@@ -254,6 +258,7 @@ class Worker:
         return _NOTHING
 
     async def _await(self, program: Program) -> Any:
+        self.interrupts.release()
         value = _NOTHING
         for code in (program.body, program.tail):
             if code is not None:

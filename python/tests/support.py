@@ -96,7 +96,12 @@ class Host:
             start_new_session=True,
         )
         os.close(reading)
-        self.socket = self._accept(listener)
+        try:
+            self.socket = self._accept(listener)
+        except AssertionError:
+            self.socket = socket.socket()
+            self.close()
+            raise
         self.socket.settimeout(PATIENCE)
         self.hello = self.receive()
         if self.hello["kind"] != "hello" or self.hello["token"] != token:
