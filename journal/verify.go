@@ -225,6 +225,13 @@ type Scanner interface {
 	Scan(ctx context.Context, after int64, max int, see func(*Stored)) (last int64, err error)
 }
 
+// Checker is implemented by an engine that can check how it keeps the events,
+// besides the events themselves: what an index hides, a walk over the rows does not
+// see. The error has code fault.Altered when something is damaged.
+type Checker interface {
+	CheckStructure(ctx context.Context) error
+}
+
 // Verify checks a whole store, page by page, against itself and the anchors. It
 // may be written to meanwhile. What cannot be read is a finding, not an error; so
 // are the problems met before, when the anchors were read.

@@ -230,9 +230,14 @@ func distrusted(err error, path string) error {
 	return fault.Wrap(err, fault.Altered, "read anchor", path)
 }
 
-// Verify checks a store against itself and the notes. A problem with a note is a
-// finding like any other.
+// Verify checks a store: how it is kept, where the engine can tell, then the chain,
+// then the notes. A problem with a note is a finding like any other.
 func (d Dir) Verify(ctx context.Context, s journal.Store, key string) journal.Report {
 	anchors, problems := d.Load(key)
+	if c, ok := s.(journal.Checker); ok {
+		if err := c.CheckStructure(ctx); err != nil {
+			problems = append(problems, err)
+		}
+	}
 	return journal.Verify(ctx, s, anchors, problems...)
 }

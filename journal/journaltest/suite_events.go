@@ -116,6 +116,9 @@ func testAppendRead(t *testing.T, s suite) {
 	if got := page[journal.Stored](t)(st.Events(t.Context(), "session/a", 4, 10)); len(got) != 0 {
 		t.Errorf("after the end: %v", got)
 	}
+	if got := payloads(page[journal.Stored](t)(st.Events(t.Context(), "audit/h", -7, 10))); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("after a negative sequence: %q", got)
+	}
 	if got := page[journal.Stored](t)(st.Events(t.Context(), "session/none", 0, 10)); len(got) != 0 {
 		t.Errorf("stream that does not exist: %v", got)
 	}

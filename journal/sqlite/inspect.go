@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -15,13 +16,21 @@ import (
 // file would delay the start by more than a second.
 const fullCheckBytes = 64 << 20
 
+const (
+	fullCheck  = "PRAGMA integrity_check(10)"
+	quickCheck = "PRAGMA quick_check(10)"
+)
+
 // checkFile looks at the structure of the file after an unclean end and returns
 // what it did.
 func checkFile(c *conn, path string) (string, error) {
-	done, pragma := "full", "PRAGMA integrity_check(10)"
 	if sizeOf(path) > fullCheckBytes {
-		done, pragma = "quick", "PRAGMA quick_check(10)"
+		return "quick", structure(c, quickCheck)
 	}
+	return "full", structure(c, fullCheck)
+}
+
+func structure(c *conn, pragma string) error {
 	var problems []string
 	_, err := c.row(pragma, func(s *lite.Stmt) {
 		if line := s.ColumnText(0); line != "ok" {
@@ -29,13 +38,23 @@ func checkFile(c *conn, path string) (string, error) {
 		}
 	})
 	if err != nil {
-		return done, c.fail(err, "check journal")
+		return c.fail(err, "check journal")
 	}
 	if len(problems) > 0 {
-		return done, fault.New(fault.Altered, "check journal", path, "%s", strings.Join(problems, "; ")).
+		return fault.New(fault.Altered, "check journal", c.path, "%s", strings.Join(problems, "; ")).
 			WithNext("stop, keep a copy of the file, and restore a backup")
 	}
-	return done, nil
+	return nil
+}
+
+// CheckStructure implements journal.Checker: every page, and every index entry
+// against its row.
+func (s *Store) CheckStructure(ctx context.Context) error {
+	return s.readers.with(ctx, "check journal", func(c *conn) error {
+		c.SetInterrupt(ctx.Done())
+		defer c.SetInterrupt(nil)
+		return structure(c, fullCheck)
+	})
 }
 
 // maxTails bounds the check of stream ends after a disk failure to the streams that

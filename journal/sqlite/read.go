@@ -16,19 +16,34 @@ import (
 const maxPageBytes = 4 << 20
 
 // Events implements journal.Store.
-func (s *Store) Events(ctx context.Context, stream string, after int64, max int) (page []journal.Stored, err error) {
+func (s *Store) Events(ctx context.Context, stream string, seq int64, limit int) (page []journal.Stored, err error) {
+	seq = max(seq, 0)
 	err = s.readers.with(ctx, "read events", func(c *conn) error {
 		stmt, err := c.prepare(sqlEventsOf)
 		if err != nil {
 			return c.fail(err, "read events")
 		}
-		page, err = eventPage(stmt, max, func(stmt *lite.Stmt) {
+		page, err = eventPage(stmt, limit, func(stmt *lite.Stmt) {
 			stmt.BindText(1, stream)
-			stmt.BindInt64(2, after)
+			stmt.BindInt64(2, seq)
 		})
+		if err == nil {
+			err = contiguous(page, stream, seq)
+		}
 		return classify(err, "read events", stream)
 	})
 	return page, err
+}
+
+// contiguous refuses a page that left something out: a reader that folds it would
+// come to a wrong state in silence.
+func contiguous(page []journal.Stored, stream string, after int64) error {
+	for i := range page {
+		if want := after + int64(i) + 1; page[i].Seq != want {
+			return fault.New(fault.Altered, "read events", stream, "event %d is missing before %d", want, page[i].Seq).WithNext("run reeve verify")
+		}
+	}
+	return nil
 }
 
 // ByID implements journal.Store.

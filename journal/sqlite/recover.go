@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	lite "zombiezen.com/go/sqlite"
 
@@ -151,22 +152,28 @@ const (
 	// checkpoint, and short enough that recovery after a kill reads 16 MiB at most.
 	defaultLogPages = 4096
 	// walKeep is the length to which the log's file is cut after it was longer.
-	walKeep = 64 << 20
-	// lookEvery is how many groups pass between two looks at the length of the log.
+	walKeep = 32 << 20
+	// readerWait is how long a checkpoint of a log that has grown too long waits for
+	// readers, and with it every writer.
+	readerWait = 200 * time.Millisecond
+	// lookEvery is how many groups, and lookBytes how many payload bytes, pass between
+	// two looks at the length of the log.
 	lookEvery = 16
+	lookBytes = 4 << 20
 )
 
 // fold checkpoints the log when it is long, or whenever now is set. A reader that
-// holds an old page keeps the log from starting over; then the next look is
-// postponed, so that a slow reader does not make every commit slow.
+// holds an old page keeps a passive checkpoint from the end of the log: then it is
+// tried again a little later, and waited for when the log has twice its length.
 func (w *writer) fold(now bool) {
 	if w.conn == nil || !w.unfolded {
 		return
 	}
-	if w.groups++; !now && w.groups < lookEvery {
+	if w.groups++; !now && w.groups < lookEvery && w.bytes < lookBytes {
 		return
 	}
-	w.groups = 0
+	w.groups, w.bytes = 0, 0
+	length := w.store.opt.LogPages
 	if !now {
 		pages, _, err := w.checkpoint("NOOP")
 		if err != nil || pages < w.foldAt {
@@ -174,15 +181,22 @@ func (w *writer) fold(now bool) {
 		}
 	}
 	pages, folded, err := w.checkpoint("PASSIVE")
+	if err == nil && folded < pages && pages >= 2*length {
+		// Readers of this process end within a page; for another process's the writer
+		// does not wait long.
+		w.conn.SetBusyTimeout(readerWait)
+		pages, folded, err = w.checkpoint("RESTART")
+		w.conn.SetBusyTimeout(busyTimeout)
+	}
 	switch {
 	case err != nil:
 		// A checkpoint is only tidying: what it could not write stays in the log, and
 		// a disk that fails says so at the next commit.
-		w.foldAt += w.store.opt.LogPages
+		w.foldAt += length
 	case folded < pages:
-		w.foldAt = pages + w.store.opt.LogPages
+		w.foldAt = pages + length/4
 	default:
-		w.foldAt, w.unfolded = w.store.opt.LogPages, false
+		w.foldAt, w.unfolded = length, false
 	}
 }
 

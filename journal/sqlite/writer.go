@@ -73,6 +73,7 @@ type writer struct {
 
 	unfolded bool // written since the last checkpoint
 	groups   int  // since the last look at the log
+	bytes    int  // of payloads, since the same
 	foldAt   int64
 }
 
@@ -178,9 +179,11 @@ func (w *writer) gather(first *job) []*job {
 			group = append(group, j)
 			size += j.size()
 		default:
+			w.bytes += size
 			return group
 		}
 	}
+	w.bytes += size
 	return group
 }
 
