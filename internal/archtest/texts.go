@@ -15,7 +15,9 @@ type banned struct {
 	why     string
 }
 
-func pattern(parts ...string) *regexp.Regexp { return regexp.MustCompile(strings.Join(parts, "")) }
+func pattern(parts ...string) *regexp.Regexp {
+	return regexp.MustCompile("(?m)" + strings.Join(parts, ""))
+}
 
 var bannedTexts = []banned{
 	{
@@ -55,11 +57,13 @@ func Texts(files []File) []Finding {
 		if underAny(f.Path, verbatim) {
 			continue
 		}
-		for i, line := range bytes.Split(f.Text, []byte("\n")) {
-			for _, b := range bannedTexts {
-				if hit := b.pattern.Find(line); hit != nil && !slices.Contains(b.except, f.Path) {
-					found = append(found, Finding{f.Path, i + 1, string(bytes.TrimSpace(hit)) + ": " + b.why})
-				}
+		for _, b := range bannedTexts {
+			if slices.Contains(b.except, f.Path) {
+				continue
+			}
+			for _, hit := range b.pattern.FindAllIndex(f.Text, -1) {
+				line := 1 + bytes.Count(f.Text[:hit[0]], []byte("\n"))
+				found = append(found, Finding{f.Path, line, string(bytes.TrimSpace(f.Text[hit[0]:hit[1]])) + ": " + b.why})
 			}
 		}
 	}
