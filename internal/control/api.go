@@ -144,7 +144,8 @@ type Session struct {
 	RestartsLeft int         `json:"restarts_left"`
 }
 
-// Namespace lists what a live generation holds.
+// Namespace lists what a live generation holds, or what the last one held when
+// none lives and no reply has told of its end yet.
 type Namespace struct {
 	Session    string   `json:"session"`
 	Generation string   `json:"generation"`

@@ -33,6 +33,10 @@ func TestStopAndStartTellWhatWasHeld(t *testing.T) {
 	if err != nil || row.State != "stopped" || !strings.Contains(row.Reason, "reeve was stopped") || row.Generation != "" || row.Cells != 2 {
 		t.Errorf("session %+v, %v", row, err)
 	}
+	held := control.Namespace{Session: "s", Generation: "g-1", Names: []string{"x"}}
+	if n, err := c.Namespace(t.Context(), "s"); err != nil || cmp.Diff(held, n) != "" {
+		t.Errorf("namespace %+v, %v; want %+v", n, err, held)
+	}
 	res := r.run(t, c, "s", "x")
 	n := res.Notice
 	if res.Status != "error" || n == nil || n.Kind != "namespace_stopped" || !slices.Equal(n.Names, []string{"x"}) || n.Generation != "g-2" || n.Previous != "g-1" || !strings.Contains(n.Text, "It held x.") {

@@ -277,16 +277,20 @@ func (c *Core) Namespace(ctx context.Context, id string) (control.Namespace, err
 func (l *lane) namespace() control.Namespace {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return control.Namespace{
-		Session: l.id, Generation: l.state.Generation, Names: append([]string{}, l.state.Names.Known...), Live: l.state.Live(),
+	n := control.Namespace{Session: l.id, Generation: l.state.Generation, Names: l.state.Names.Known, Live: l.state.Live()}
+	if gone := l.state.Loss; !n.Live && gone != nil {
+		n.Generation, n.Names = gone.Generation, gone.Names.Known
 	}
+	n.Names = append([]string{}, n.Names...)
+	return n
 }
 
-// ListNamespaces implements control.Sessions: those that live.
+// ListNamespaces implements control.Sessions: those that live, and those that are
+// gone and of which no reply has told yet.
 func (c *Core) ListNamespaces(context.Context) ([]control.Namespace, error) {
 	rows := []control.Namespace{}
 	for _, l := range c.allLanes() {
-		if n := l.namespace(); n.Live {
+		if n := l.namespace(); n.Generation != "" {
 			rows = append(rows, n)
 		}
 	}
