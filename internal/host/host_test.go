@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == supervise.ShimCommand {
 		os.Exit(supervise.ShimMain(os.Args[2:]))
 	}
+	if dir := os.Getenv(coreEnv); dir != "" {
+		os.Exit(coreMain(dir))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -25,6 +25,9 @@ func (c *Core) Run(ctx context.Context) error {
 	go func() { served <- control.NewServer(c, c.log).Serve(serving, listener) }()
 	c.log.Info("core is ready", "dir", c.dirs.root, "socket", c.socket, "recovery", c.recovered)
 
+	if p, ok := c.workers.(interface{ Prepare(context.Context) }); ok {
+		c.owners.Go(func() { p.Prepare(c.hard) })
+	}
 	err = nil
 	select {
 	case <-ctx.Done():

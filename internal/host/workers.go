@@ -39,6 +39,7 @@ type python struct {
 	dirs   dirs
 	config config.Worker
 	shim   []string
+	log    *slog.Logger
 
 	mu    sync.Mutex // held while preparing
 	ready *prepared
@@ -57,7 +58,7 @@ func newPython(ctx context.Context, d dirs, c config.Worker, shim []string, log 
 	if len(killed) > 0 {
 		log.Warn("processes of an earlier core were ended", "pids", killed)
 	}
-	return &python{dirs: d, config: c, shim: shim}, nil
+	return &python{dirs: d, config: c, shim: shim, log: log}, nil
 }
 
 // prepare finds the interpreter and unpacks the worker. A failure is not kept: the
@@ -78,6 +79,14 @@ func (p *python) prepare(ctx context.Context) (prepared, error) {
 	}
 	p.ready = &prepared{python: found, source: source}
 	return *p.ready, nil
+}
+
+// Prepare does ahead what the first start would have to do. Whatever is wrong is
+// the first start's to tell.
+func (p *python) Prepare(ctx context.Context) {
+	if _, err := p.prepare(ctx); err != nil {
+		p.log.Debug("interpreter is not ready", "cause", err)
+	}
 }
 
 // Start implements Workers.
