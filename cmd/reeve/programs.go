@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeve-run/reeve/internal/cli"
 	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/demo"
 	"github.com/reeve-run/reeve/internal/host"
 	"github.com/reeve-run/reeve/internal/mcpserve"
 	"github.com/reeve-run/reeve/internal/mcpserve/install"
@@ -23,6 +24,7 @@ func programs() cli.Programs {
 		Core:    host.Main,
 		MCP:     serveMCP,
 		Install: installMCP,
+		Demo:    runDemo,
 		Probes:  probes,
 		About:   map[string]string{"sqlite": lib.SQLITE_VERSION, "mcp": module("github.com/modelcontextprotocol/go-sdk")},
 	}
@@ -40,6 +42,18 @@ func serveMCP(ctx context.Context, o cli.MCPOptions) error {
 		Session:   o.Session,
 		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	})
+}
+
+func runDemo(ctx context.Context, o cli.DemoOptions) (cli.DemoReport, error) {
+	r, err := demo.Run(ctx, demo.Options{Keep: o.Keep, Out: o.Out})
+	out := cli.DemoReport{Dir: r.Dir, Steps: []cli.DemoStep{}, Timeline: []cli.DemoMoment{}, Verify: r.Verify}
+	for _, s := range r.Steps {
+		out.Steps = append(out.Steps, cli.DemoStep(s))
+	}
+	for _, m := range r.Timeline {
+		out.Timeline = append(out.Timeline, cli.DemoMoment(m))
+	}
+	return out, err
 }
 
 func installMCP(ctx context.Context, o cli.InstallOptions) (cli.Installed, error) {

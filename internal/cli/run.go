@@ -95,9 +95,19 @@ type DemoOptions struct {
 
 // DemoReport is what the demo proved.
 type DemoReport struct {
-	Dir    string               `json:"dir"` // empty unless kept
-	Steps  []DemoStep           `json:"steps"`
-	Verify control.VerifyReport `json:"verify"`
+	Dir      string               `json:"dir"` // empty unless kept
+	Steps    []DemoStep           `json:"steps"`
+	Timeline []DemoMoment         `json:"timeline"`
+	Verify   control.VerifyReport `json:"verify"`
+}
+
+// DemoMoment is one event of the demo's session in words.
+type DemoMoment struct {
+	ID   int64  `json:"id"`
+	Seq  int64  `json:"seq"`
+	AtMS int64  `json:"at_ms"`
+	Kind string `json:"kind"`
+	Text string `json:"text"`
 }
 
 // DemoStep is one claim of the demo and whether it held.

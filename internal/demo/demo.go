@@ -31,10 +31,9 @@ const limit = 60 * time.Second
 
 // Options say how the demo runs.
 type Options struct {
-	Exe    string    // path of this binary; empty: /proc/self/exe
-	Python string    // interpreter that workers will use; empty: python3
-	Keep   bool      // leave the directory with the project and the journal
-	Out    io.Writer // the story, for people; nil: none
+	Exe  string    // path of this binary; empty: /proc/self/exe
+	Keep bool      // leave the directory with the project and the journal
+	Out  io.Writer // the story, for people; nil: none
 }
 
 // Report is what the demo showed.
@@ -76,18 +75,12 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if o.Exe == "" {
 		o.Exe = "/proc/self/exe"
 	}
-	if o.Python == "" {
-		o.Python = "python3"
-	}
 	if o.Out == nil {
 		o.Out = io.Discard
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	d := &demo{opt: o, report: Report{Steps: []Step{}, Timeline: []Moment{}}}
-	if err := d.needs(ctx); err != nil {
-		return d.report, err
-	}
 	dir, err := os.MkdirTemp("", "reeve-demo-")
 	if err != nil {
 		return d.report, fault.Wrap(err, fault.Unavailable, "demo", "temporary directory")
@@ -97,6 +90,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return d.report, fault.Wrap(err, fault.Unavailable, "demo", "temporary directory")
 	}
 	d.dir, d.repo, d.data = dir, filepath.Join(dir, "byteranges"), filepath.Join(dir, "data")
+	if err := d.needs(ctx); err != nil {
+		return d.report, errors.Join(err, os.RemoveAll(dir))
+	}
 	err = d.play(ctx, []step{
 		{"unpack a project with a failing test", d.unpack},
 		{"connect over MCP", d.connect},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/config"
 )
 
 // needs says what is missing before anything is started.
@@ -17,13 +18,19 @@ func (d *demo) needs(ctx context.Context) error {
 	if _, err := exec.LookPath("git"); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "demo", "git").WithNext("install git and run the demo again")
 	}
-	const next = "install Python 3.11 or newer, or name one in REEVE_WORKER_PYTHON"
-	out, err := exec.CommandContext(ctx, d.opt.Python, "-I", "-c", "import sys; print(sys.version_info >= (3, 11), sys.version.split()[0])").Output()
+	// What the core of the demo will read too.
+	c, err := config.Load(config.SystemSources(d.data))
 	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "demo", d.opt.Python).WithNext(next)
+		return err
+	}
+	python := c.Worker.Python
+	const next = "install Python 3.11 or newer, or name one in REEVE_WORKER_PYTHON"
+	out, err := exec.CommandContext(ctx, python, "-I", "-c", "import sys; print(sys.version_info >= (3, 11), sys.version.split()[0])").Output()
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "demo", python).WithNext(next)
 	}
 	if ok, version, _ := strings.Cut(strings.TrimSpace(string(out)), " "); ok != "True" {
-		return fault.New(fault.Unavailable, "demo", d.opt.Python, "it is Python %s", version).WithNext(next)
+		return fault.New(fault.Unavailable, "demo", python, "it is Python %s", version).WithNext(next)
 	}
 	return nil
 }

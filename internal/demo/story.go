@@ -148,20 +148,25 @@ func (d *demo) lose(ctx context.Context) (string, error) {
 		expect(e.got.printed() == "thinking", "what the cell had printed is lost: %q", e.got.printed())
 }
 
-// busyWorker waits until the one session runs a cell and gives its worker.
+// busyWorker waits until the newest cell runs and something it has printed has
+// reached the core, and gives its worker. What a worker has not sent yet, at most
+// 50 ms of printing, dies with it.
 func (d *demo) busyWorker(ctx context.Context) (control.Process, error) {
 	for {
-		s, err := d.core.Status(ctx)
+		cells, err := d.core.ListCells(ctx, "", 1)
 		if err != nil {
 			return control.Process{}, err
 		}
-		if s.Running == 1 {
-			all, err := d.core.Processes(ctx)
+		if len(cells) == 1 && cells[0].Status == "running" {
+			o, err := d.core.Output(ctx, cells[0].Cell, 0)
 			if err != nil {
 				return control.Process{}, err
 			}
-			if i := slices.IndexFunc(all, func(p control.Process) bool { return p.Kind == "worker" }); i >= 0 {
-				return all[i], nil
+			if err := o.Body.Close(); err != nil {
+				return control.Process{}, err
+			}
+			if o.Total > 0 {
+				return d.worker(ctx)
 			}
 		}
 		select {
@@ -170,6 +175,18 @@ func (d *demo) busyWorker(ctx context.Context) (control.Process, error) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+func (d *demo) worker(ctx context.Context) (control.Process, error) {
+	all, err := d.core.Processes(ctx)
+	if err != nil {
+		return control.Process{}, err
+	}
+	i := slices.IndexFunc(all, func(p control.Process) bool { return p.Kind == "worker" })
+	if i < 0 {
+		return control.Process{}, fmt.Errorf("the core names no worker in %+v", all)
+	}
+	return all[i], nil
 }
 
 func (d *demo) goOn(ctx context.Context) (string, error) {
