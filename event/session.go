@@ -112,12 +112,13 @@ type KernelStoppedV1 struct {
 }
 
 // CellStartedV1 is the durable intent: committed before the code is sent
-// (CP-140). Code is inline up to 16 KiB, else the artifact CodeSHA256.
+// (CP-140). Code is inline up to 16 KiB, else in the artifact that its
+// digest names.
 type CellStartedV1 struct {
 	Cell       string  `json:"cell"`      // the handle, unique in the store
 	Execution  string  `json:"execution"` // "e-<n>", unique in the session for ever
 	Generation string  `json:"generation"`
-	Code       *string `json:"code"`
+	Code       *string `json:"code"` // null when it is an artifact
 	CodeSHA256 string  `json:"code_sha256"`
 	CodeBytes  int64   `json:"code_bytes"`
 	TimeoutMS  *int64  `json:"timeout_ms"`
@@ -171,16 +172,16 @@ type CellCompletedV1 struct {
 	Status         CellStatus `json:"status"`
 	Cause          *Cause     `json:"cause"` // for failed, and for an interrupt: how far it went
 	Output         []Output   `json:"output"`
-	TruncatedBytes int64      `json:"truncated_bytes"`
-	BytesTotal     int64      `json:"bytes_total"`
-	Error          *string    `json:"error"`
+	TruncatedBytes int64      `json:"truncated_bytes"` // in no record of output
+	BytesTotal     int64      `json:"bytes_total"`     // printed and shown: in output or truncated
+	Error          *string    `json:"error"`           // what it raised, with its traceback
 	Artifacts      []Artifact `json:"artifacts"`
 	Spool          *Spool     `json:"spool"`
 	NamesAdded     []string   `json:"names_added"`
 	NamesRemoved   []string   `json:"names_removed"`
-	ElapsedMS      int64      `json:"elapsed_ms"`
-	QueuedMS       int64      `json:"queued_ms"`
-	CPUMS          *int64     `json:"cpu_ms"` // nil when it could not be read
+	ElapsedMS      int64      `json:"elapsed_ms"` // from its code being sent; 0 when its core died
+	QueuedMS       int64      `json:"queued_ms"`  // from its request to its code being sent
+	CPUMS          *int64     `json:"cpu_ms"`     // null when it could not be read
 }
 
 // CellLateOutputV1 is text that arrived after its cell had ended (CP-143).
