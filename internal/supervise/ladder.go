@@ -110,27 +110,28 @@ func (p *Process) take(op *operation, step worker.Step) {
 		defer cancel()
 		// A worker that does not read cannot be asked; the next rung needs no asking.
 		if broken, err := p.conn.send(ctx, wire.Interrupt{ID: op.id}, step.Wait); broken {
-			p.breakOff(p.interruptCause(step.Rung, err), false)
+			p.breakOff(protocolCause("the worker stopped reading: %v", err), false)
 		}
 	case worker.RungSignal:
 		p.order(orderInterrupt)
 	case worker.RungClose:
-		p.breakOff(p.interruptCause(step.Rung, nil), false)
+		p.force(step.Rung, false)
 		_ = p.conn.net.Close()
 	case worker.RungTerminate:
-		p.breakOff(p.interruptCause(step.Rung, nil), false)
+		p.force(step.Rung, false)
 		p.order(orderTerminate)
 	case worker.RungKill:
-		p.breakOff(p.interruptCause(step.Rung, nil), true)
+		p.force(step.Rung, true)
 	}
 }
 
-// interruptCause is the reason of a generation that an interrupt had to end. The
-// signal that did it is added when it is known.
-func (p *Process) interruptCause(r worker.Rung, err error) event.Cause {
-	text := fmt.Sprintf("the interrupt had to go as far as %s", r)
-	if err != nil {
-		text += ": " + err.Error()
+// force ends the generation for an interrupt's sake. The cause names the last rung
+// that was needed.
+func (p *Process) force(r worker.Rung, kill bool) {
+	p.breakOff(event.Cause{Kind: event.CauseInterrupt}, kill)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason.Kind == event.CauseInterrupt {
+		p.reason.Text = fmt.Sprintf("the interrupt had to go as far as %s", r)
 	}
-	return event.Cause{Kind: event.CauseInterrupt, Text: text}
 }

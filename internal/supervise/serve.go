@@ -113,7 +113,12 @@ func (p *Process) read() {
 		}
 		p.mu.Lock()
 		p.phase, _ = worker.Next(p.phase, worker.Broken)
+		expected := p.reason != nil
 		p.mu.Unlock()
+		if expected {
+			// A ladder or a stop is on its way and sees to the rest in its own time.
+			return
+		}
 		leaving := time.NewTimer(leaveTime)
 		defer leaving.Stop()
 		select {
