@@ -55,8 +55,9 @@ func ShimMain(args []string) int {
 		fmt.Fprintln(os.Stderr, "worker-shim is started by the reeve core, not by hand")
 		return 2
 	}
-	for _, fd := range []int{shimControl, shimReport, shimToken} {
-		unix.CloseOnExec(fd)
+	if err := closeOnExec(); err != nil {
+		fmt.Fprintln(os.Stderr, "worker-shim: list descriptors:", err)
+		return 1
 	}
 	s := &shim{report: report}
 	if err := s.start(args); err != nil {
@@ -66,6 +67,21 @@ func ShimMain(args []string) int {
 	go s.obey(control)
 	s.wait()
 	return 0
+}
+
+// closeOnExec marks every descriptor but the standard ones, also those that the
+// core itself inherited from whoever started it: none of them is Python's.
+func closeOnExec() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
 }
 
 type shim struct {

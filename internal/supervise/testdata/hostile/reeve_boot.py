@@ -196,6 +196,11 @@ def execute(s, i, code):
         send(s, request("r-1", argument))
         r = receive(s)["result"]
         send(s, completed(i, text=r.get("code", r["kind"])))
+    elif what == "spool":
+        spool(i, *argument.split())
+        c = completed(i)
+        c["result"]["truncated_bytes"] = 1
+        send(s, c)
     elif what == "exec":
         names = {}
         exec(argument, names)
@@ -214,8 +219,28 @@ def execute(s, i, code):
         send(s, completed(i, status="error", error="unknown " + what))
 
 
-if MODE == "ignores-sigterm":
-    import signal
+def spool(i, total, damage="none"):
+    """A spool of so many bytes; byte n of the output is n modulo 251."""
+    path = os.path.join(ARGS["--dir"], "spool-" + i)
+    if damage == "link":
+        os.symlink("/etc/passwd", path)
+        return
+    total, part = int(total), 8 << 20
+    pattern = bytes(range(251))
+    head = (pattern * (part // 251 + 1))[: min(total, part)]
+    ring = bytearray(min(max(total - part, 0), part))
+    for at in range(max(part, total - part), total, 65536):
+        piece = (pattern * 264)[at % 251 :][: min(65536, total - at)]
+        begin = (at - part) % part
+        fits = min(len(piece), part - begin)
+        ring[begin : begin + fits] = piece[:fits]
+        ring[: len(piece) - fits] = piece[fits:]
+    claimed = total + 1 if damage == "short" else total
+    magic = b"RVSPOOL9" if damage == "magic" else b"RVSPOOL1"
+    if damage == "header":
+        magic = b"RVS"
+    with open(path, "wb") as f:
+        f.write(magic + struct.pack(">Q", claimed) + head + ring if damage != "header" else magic)
 
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
 main()
