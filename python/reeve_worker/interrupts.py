@@ -9,6 +9,7 @@ worker's own code it is held back until that code is done.
 from __future__ import annotations
 
 import _thread
+from time import sleep
 
 from reeve_worker.errors import is_ours
 
@@ -21,6 +22,10 @@ else:
     import _signal
 
 
+_TURNS = 600  # milliseconds in which a signal may go unseen before it is left to the host's own
+_REPEAT = 20  # milliseconds between two signals
+
+
 class Interrupts:
     """The state of an interrupt; made and read by the main thread."""
 
@@ -28,6 +33,7 @@ class Interrupts:
         self._main = _thread.get_ident()
         self._asked = ""  # the id an interrupt frame named, "" for a bare signal
         self._held = False
+        self._seen = False  # the handler has run since the last ask
         self.running = ""  # the id of the operation that may be interrupted
         self.taken = False  # the running operation has been interrupted
         self.ignored = 0  # interrupts for an operation that was not running
@@ -55,7 +61,18 @@ class Interrupts:
             self.taken = True
             cancel()
             return
-        _signal.pthread_kill(self._main, _signal.SIGINT)
+        if _signal.getsignal(_signal.SIGINT) is not self._handler:
+            _signal.pthread_kill(self._main, _signal.SIGINT)
+            return
+        # A signal that comes just before a blocking call does not end that call, so
+        # it is sent again until the handler has seen one.
+        self._seen = False
+        for turn in range(_TURNS):
+            if self._seen or self.running != operation:
+                return
+            if turn % _REPEAT == 0:
+                _signal.pthread_kill(self._main, _signal.SIGINT)
+            sleep(0.001)
 
     def begin(self, operation: str) -> None:
         """Start an operation; an interrupt can reach it from now on."""
@@ -78,6 +95,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _handle(self, _number: int, frame: FrameType | None) -> None:
+        self._seen = True
         if not self.running or self._asked not in ("", self.running):
             self.ignored += 1
             return
