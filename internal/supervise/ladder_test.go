@@ -130,13 +130,22 @@ func TestInterruptBySignal(t *testing.T) {
 	sp.Timing.Ladder[1].Wait = 15 * time.Second
 	p := start(t, sp)
 	result(t, p, "e-1", "import re\nkept = 1")
-	end := running(t, t.Context(), p, "e-2", "", "re.match(r'(a+)+$', 'a' * 64 + 'b')")
-	rung, kept, err := p.Interrupt(t.Context(), "e-2")
-	if rung != worker.RungSignal || !kept || err != nil {
-		t.Errorf("Interrupt = %s, %t, %v", rung, kept, err)
+	rung := worker.RungCancel
+	for i := 0; rung == worker.RungCancel && i < 20; i++ { // until it is caught within the match
+		id := fmt.Sprintf("e-try-%d", i)
+		end := running(t, t.Context(), p, id, "", "re.match(r'(a+)+$', 'a' * 64 + 'b')")
+		var kept bool
+		var err error
+		rung, kept, err = p.Interrupt(t.Context(), id)
+		if !kept || err != nil {
+			t.Fatalf("Interrupt = %s, %t, %v", rung, kept, err)
+		}
+		if got := <-end; got.err != nil || got.c.Cell.Status != "interrupted" {
+			t.Errorf("Execute = %+v, %v", got.c.Cell, got.err)
+		}
 	}
-	if got := <-end; got.err != nil || got.c.Cell.Status != "interrupted" {
-		t.Errorf("Execute = %+v, %v", got.c.Cell, got.err)
+	if rung != worker.RungSignal {
+		t.Errorf("it ended on rung %s", rung)
 	}
 	if got := result(t, p, "e-3", "kept"); got != "1" {
 		t.Errorf("kept = %s", got)
