@@ -33,7 +33,7 @@ class Cell:
         self.requests = 0
         self.running = True
         self.yielded = False
-        self.pending: dict[str, Any] = {}
+        self.artifacts: Any = None
 
 
 ORIGIN: "_contextvars.ContextVar[Cell | None]" = _contextvars.ContextVar("reeve_origin", default=None)

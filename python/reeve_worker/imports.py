@@ -78,12 +78,17 @@ class Finder:
     def __init__(self) -> None:
         self._touches: dict[str, Touch] = {}
         self._skills: dict[str, str] = {}
+        self._actions: dict[str, Callable[[], None]] = {}
         self._site_done = False
 
     def offer_skills(self, bodies: dict[str, str]) -> None:
         """Make skills importable below reeve.skills; bodies are by skill id."""
         for skill, body in bodies.items():
             self._skills["reeve.skills." + skill.replace("-", "_")] = body
+
+    def before(self, name: str, action: Callable[[], None]) -> None:
+        """Call action when module name is first looked for."""
+        self._actions[name] = action
 
     def after(self, name: str, touch: Touch) -> None:
         """Call touch with module name once it is loaded; at once if it already is."""
@@ -107,6 +112,9 @@ class Finder:
         if path is None and not self._site_done and top not in _OURS and top not in sys.stdlib_module_names:
             self._site_done = True
             _site_packages()
+        action = self._actions.pop(name, None)
+        if action is not None:
+            action()
         touch = self._touches.pop(name, None)
         if touch is None:
             return None

@@ -20,6 +20,7 @@ from reeve_worker.interrupts import Interrupts
 from reeve_worker.loops import Loops
 from reeve_worker.namespace import COROUTINE, Namespace, Program
 from reeve_worker.output import Flusher, Output
+from reeve_worker.rich import Artifacts, is_rich, prepare_matplotlib, prepare_pyplot
 from reeve_worker.strictjson import Fault
 
 TYPE_CHECKING = False  # typing itself would cost a third of the start
@@ -67,6 +68,7 @@ class Worker:
         process.stderr = process.__stderr__ = self._streams[1]
         process.stdin = process.__stdin__ = EmptyInput()
         sys.argv = [""]
+        sys.path.append(os.getcwd())  # behind the standard library, before site-packages
         sys.modules["__main__"] = self.space.module
         sys.displayhook = self._display
         sys.meta_path.insert(0, self.finder)
@@ -83,6 +85,8 @@ class Worker:
         self.finder.after("linecache", self.space.show_sources)
         self.finder.after("asyncio", self.loops.adopt)
         self.finder.after("reeve_worker.requests", self._open_requests)
+        self.finder.before("matplotlib", prepare_matplotlib)
+        self.finder.after("matplotlib.pyplot", lambda pyplot: prepare_pyplot(pyplot, self._show_figures))
         os.register_at_fork(after_in_child=self._forked)
         self.interrupts.install()
 
@@ -234,11 +238,15 @@ class Worker:
         self.interrupts.begin(operation)
         try:
             value = self._evaluate(self.space.compile(operation, source))
-            if value is not _NOTHING:
-                result = self.context.run(self._show, value)
+            result = self.context.run(self._present, cell, value)
         except BaseException as error:
             failure = error
             error.__traceback__ = skip_ours(error.__traceback__)
+        try:
+            if "matplotlib.pyplot" in sys.modules and os.getpid() == self.pid:
+                self.context.run(self._artifacts(cell).add_figures)
+        except BaseException as error:
+            failure = failure or error
         finally:
             self.interrupts.end()
         self._leave_if_forked(failure)
@@ -266,6 +274,26 @@ class Worker:
                 if code.co_flags & COROUTINE:
                     value = await value
         return value if program.tail is not None else _NOTHING
+
+    def _present(self, cell: Cell, value: Any) -> str | None:
+        """Show the value that a cell ends with."""
+        text = None if value is _NOTHING else self._show(value)
+        if text is not None and is_rich(value):
+            self._artifacts(cell).add_value(value)
+        return text
+
+    def _artifacts(self, cell: Cell) -> Artifacts:
+        if cell.artifacts is None:
+            cell.artifacts = Artifacts(
+                cell.id, self.channel.send, lambda text: self.capture.write(2, text)
+            )
+        made: Artifacts = cell.artifacts
+        return made
+
+    def _show_figures(self) -> None:
+        cell = ORIGIN.get()
+        if cell is not None and cell.running and not self.capture.forked:
+            self._artifacts(cell).add_figures()
 
     def _show(self, value: Any) -> str | None:
         """Give a final value to the display hook; return its text unless it was taken."""

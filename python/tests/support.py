@@ -38,7 +38,7 @@ class Result:
         self.error = self.raw.get("error")
         self.dropped = self.raw.get("truncated_bytes")
         self.live = [f for f in frames if f["kind"] == "output"]
-        self.names = next((f for f in frames if f["kind"] == "names"), None)
+        self.names: Any = next((f for f in frames if f["kind"] == "names"), None)
         self.artifacts = [f for f in frames if f["kind"] == "artifact"]
 
     @property
