@@ -38,6 +38,7 @@ class Interrupts:
         self.taken = False  # the running operation has been interrupted
         self.ignored = 0  # interrupts for an operation that was not running
         self.cancel: Callable[[], Any] | None = None  # set while a cell's task runs on the loop
+        self.at_next_await: Callable[[Callable[[], None]], Any] | None = None  # as long as cancel
         self.callback_code: CodeType | None = None  # the loop's frame around code it calls
 
         self._handler = self._handle  # one object, to be compared by identity
@@ -99,16 +100,24 @@ class Interrupts:
         if not self.running or self._asked not in ("", self.running):
             self.ignored += 1
             return
-        ours = frame is not None and is_ours(frame.f_code.co_filename)
-        if self.cancel is not None and (ours or not self._inside_callback(frame)):
+        if self.cancel is not None and not self._inside_callback(frame):
             self.taken = True
-            self.cancel()  # takes effect when the code at hand comes to its next await
+            self.cancel()
             return
-        if ours:
+        if frame is not None and is_ours(frame.f_code.co_filename):
             self._held = True
+            if self.at_next_await is not None:
+                self.at_next_await(self._cancel_held)
             return
         self.taken = True
         raise KeyboardInterrupt
+
+    def _cancel_held(self) -> None:
+        """Cancel the cell, which has come to an await, if no release came first."""
+        if self._held and self.cancel is not None:
+            self._held = False
+            self.taken = True
+            self.cancel()
 
     def _inside_callback(self, frame: FrameType | None) -> bool:
         while frame is not None:

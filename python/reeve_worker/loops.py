@@ -80,6 +80,7 @@ class Loops:
         loop = self.ensure()
         task = self._task = loop.create_task(coro, context=self._context)
         self._interrupts.cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        self._interrupts.at_next_await = loop.call_soon_threadsafe
         try:
             while True:
                 try:
@@ -92,7 +93,7 @@ class Loops:
                     elif not isinstance(error, (SystemExit, RuntimeError)):
                         raise
         finally:
-            self._interrupts.cancel = None
+            self._interrupts.cancel = self._interrupts.at_next_await = None
 
     def stop_cell(self) -> None:
         """Cancel the task of the running cell unless the caller is that task."""
