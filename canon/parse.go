@@ -16,19 +16,25 @@ const opParse = "parse JSON"
 // infinite and has no canonical form. The tree takes up to some forty times the
 // text, so the caller bounds the text.
 func Parse(text []byte) (Value, error) {
+	v, _, err := ParseNoting(text)
+	return v, err
+}
+
+// ParseNoting is Parse, and reports whether some object named a member twice: Parse
+// keeps the last such member silently, and a stricter reader refuses the text.
+func ParseNoting(text []byte) (v Value, repeated bool, err error) {
 	if !utf8.Valid(text) {
-		return Value{}, fault.New(fault.InvalidRequest, opParse, "", "text is not UTF-8")
+		return Value{}, false, fault.New(fault.InvalidRequest, opParse, "", "text is not UTF-8")
 	}
 	var few struct {
 		open  [8]container
 		items [24]Item
 	}
 	p := parser{s: string(text), open: few.open[:0], items: few.items[:0]}
-	v, err := p.document()
-	if err != nil {
-		return Value{}, err
+	if v, err = p.document(); err != nil {
+		return Value{}, false, err
 	}
-	return v, nil
+	return v, p.repeated, nil
 }
 
 // Canonicalize appends the canonical form of a JSON text to dst. Text that is
@@ -51,6 +57,8 @@ type parser struct {
 	pos   int
 	open  []container
 	items []Item
+
+	repeated bool // an object named a member twice
 }
 
 type container struct {
@@ -170,6 +178,7 @@ func (p *parser) closed(c container) Value {
 	if c.object {
 		v.kind = Object
 		v.items = distinct(v.items)
+		p.repeated = p.repeated || len(v.items) < len(own)
 	}
 	clear(own)
 	p.items = p.items[:c.first]

@@ -65,6 +65,28 @@ func Units(s string) int {
 	return n
 }
 
+// Cut is the longest start of WTF-8 text that has at most most UTF-16 units. A character
+// of two units is cut between them when the limit falls there.
+func Cut(s string, most int) string {
+	n := 0
+	for i := 0; i < len(s); {
+		r, size := decode(s[i:])
+		width := 1
+		if r >= beyond {
+			width = 2
+		}
+		if n+width > most {
+			if n < most {
+				return s[:i] + string(appendUnit(nil, highFirst+(r-beyond)>>10))
+			}
+			return s[:i]
+		}
+		n += width
+		i += max(size, 1)
+	}
+	return s
+}
+
 // Compare orders WTF-8 texts by their UTF-16 units (DV-007, DV-027). Bytes give the
 // same order except that a character of two units sorts among the surrogates.
 func Compare(a, b string) int {
