@@ -25,7 +25,9 @@ func programs() cli.Programs {
 		MCP:     serveMCP,
 		Install: installMCP,
 		Demo:    runDemo,
-		Probes:  probes,
+		Verify:  host.VerifyDir,
+		Usage:   host.UsageDir,
+		Probes:  append(pythonProbes(), probes...),
 		About:   map[string]string{"sqlite": lib.SQLITE_VERSION, "mcp": module("github.com/modelcontextprotocol/go-sdk")},
 	}
 }

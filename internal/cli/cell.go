@@ -36,10 +36,13 @@ func (a *app) cmdCellList() *cobra.Command {
 	c.Flags().IntVar(&max, "max", 50, "how many at most")
 	a.completeFlag(c, "session", a.completeSessions())
 	completeFields(c, members(reflect.TypeFor[control.Cell]()))
-	return a.does(c, a.asks(func(ctx context.Context, c *control.Client, _ []string) answer {
+	c.PreRunE = func(*cobra.Command, []string) error {
 		if max < 1 {
-			return failed(fault.New(fault.Usage, "read arguments", fmt.Sprintf("--max %d", max), "at least 1"))
+			return fault.New(fault.Usage, "read arguments", fmt.Sprintf("--max %d", max), "at least 1")
 		}
+		return nil
+	}
+	return a.does(c, a.asks(func(ctx context.Context, c *control.Client, _ []string) answer {
 		id, err := a.sessionFilter(ctx, c, session)
 		if err != nil {
 			return failed(err)

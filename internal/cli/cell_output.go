@@ -56,14 +56,17 @@ characters are shown and do nothing, unless --raw is given.`,
 	c.Flags().BoolVar(&o.follow, "follow", false, "go on until the cell has ended")
 	c.Flags().BoolVar(&o.raw, "raw", false, "control characters as they are, also on a terminal")
 	completeFields(c, members(reflect.TypeFor[outputRange]()))
-	return a.does(c, a.asks(func(ctx context.Context, c *control.Client, args []string) answer {
+	c.PreRunE = func(*cobra.Command, []string) error {
 		switch {
 		case o.offset < 0 || o.limit < 0:
-			return failed(fault.New(fault.Usage, "read arguments", "", "--offset and --limit are not negative"))
+			return fault.New(fault.Usage, "read arguments", "", "--offset and --limit are not negative")
 		case o.follow && (a.machine() || len(a.set.fields) > 0):
-			return failed(fault.New(fault.Usage, "read arguments", "--follow", "it prints bytes, not JSON").
-				WithNext("follow the events of a cell with reeve events --follow --jsonl"))
+			return fault.New(fault.Usage, "read arguments", "--follow", "it prints bytes, not JSON").
+				WithNext("follow the events of a cell with reeve events --follow --jsonl")
 		}
+		return nil
+	}
+	return a.does(c, a.asks(func(ctx context.Context, c *control.Client, args []string) answer {
 		return a.printOutput(ctx, c, args[0], o)
 	}))
 }
@@ -155,6 +158,11 @@ func copyInert(w io.Writer, r io.Reader) (int64, error) {
 }
 
 func outputAnswer(ctx context.Context, c control.Service, cell string, o cellOutput) answer {
+	d, err := c.Cell(ctx, cell)
+	if err != nil {
+		return failed(err)
+	}
+	cell = d.Result.Cell // whole
 	r, err := c.Output(ctx, cell, o.offset)
 	if err != nil {
 		return failed(err)

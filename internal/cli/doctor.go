@@ -38,8 +38,9 @@ type Finding struct {
 
 // Probe is a check of doctor.
 type Probe struct {
-	ID  string
-	Run func(ctx context.Context, s Subject) Finding
+	ID    string
+	Limit time.Duration // 0: checkTime
+	Run   func(ctx context.Context, s Subject) Finding
 }
 
 // Subject is what is examined.
@@ -104,7 +105,7 @@ func (d diagnosis) show(p printer, all bool) {
 }
 
 func (a *app) probes() []Probe {
-	return slices.Concat(a.ownProbes(), pythonProbes, mcpProbes, a.programs.Probes)
+	return slices.Concat(a.ownProbes(), mcpProbes, a.programs.Probes)
 }
 
 func (a *app) cmdDoctor() *cobra.Command {
@@ -113,8 +114,8 @@ func (a *app) cmdDoctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the installation: what works, what does not, and how to mend it",
 		Long: `Check this binary, its configuration, the data directory, the store, Python, the MCP
-server and the clients set up for it. Each check takes 2 s at most and all of them
-10 s. Works without a core and starts none. Status 9 when a check failed; a warning
+server and the clients set up for it. Each check takes 2 s at most (those of Python
+5 s) and all of them 10 s. Works without a core and starts none. Status 9 when a check failed; a warning
 alone is status 0.`,
 		Example: `  reeve doctor
   reeve doctor --only python.found,mcp.tools
@@ -184,7 +185,11 @@ func (a *app) examine(ctx context.Context, dir string, want func(id string) bool
 // inTime runs one check and gives up on it when its time is over.
 func inTime(ctx context.Context, p Probe, s Subject) Finding {
 	begun := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	limit := p.Limit
+	if limit == 0 {
+		limit = checkTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	done := make(chan Finding, 1)
 	go func() { done <- p.Run(ctx, s) }()
@@ -192,7 +197,7 @@ func inTime(ctx context.Context, p Probe, s Subject) Finding {
 	select {
 	case f = <-done:
 	case <-ctx.Done():
-		f = Found(Fail, "repeat it when the machine is less busy: reeve doctor --only "+p.ID, "it did not end within %s", span(checkTime))
+		f = Found(Fail, "repeat it when the machine is less busy: reeve doctor --only "+p.ID, "it did not end within %s", span(limit))
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			f = Found(Skip, "", "doctor was interrupted")
 		}

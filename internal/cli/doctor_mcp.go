@@ -16,7 +16,7 @@ import (
 )
 
 // mcpProbes talk to this binary's own MCP server as a client would.
-var mcpProbes = []Probe{{"mcp.tools", checkMCP}}
+var mcpProbes = []Probe{{ID: "mcp.tools", Run: checkMCP}}
 
 type tool struct {
 	Name         string         `json:"name"`

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/config"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/durable"
@@ -19,17 +20,17 @@ import (
 // ownProbes are the checks of what surrounds the core.
 func (a *app) ownProbes() []Probe {
 	return []Probe{
-		{"binary.version", func(context.Context, Subject) Finding {
+		{ID: "binary.version", Run: func(context.Context, Subject) Finding {
 			return Found(Pass, "", "%s, commit %s", control.Version, commit())
 		}},
-		{"config.load", checkConfig},
-		{"dir.owner", checkDir},
-		{"dir.space", checkSpace},
-		{"dir.locking", checkLocking},
-		{"core.running", checkCore},
-		{"core.strays", checkStrays},
-		{"limits.files", checkFiles},
-		{"terminal", a.checkTerminal},
+		{ID: "config.load", Run: checkConfig},
+		{ID: "dir.owner", Run: checkDir},
+		{ID: "dir.space", Run: checkSpace},
+		{ID: "dir.locking", Run: checkLocking},
+		{ID: "core.running", Run: checkCore},
+		{ID: "core.strays", Run: checkStrays},
+		{ID: "limits.files", Run: checkFiles},
+		{ID: "terminal", Run: a.checkTerminal},
 	}
 }
 
@@ -39,7 +40,7 @@ func checkConfig(_ context.Context, s Subject) Finding {
 		_, err = c.ForProject(config.ProjectFile(s.WorkDir))
 	}
 	if err != nil {
-		return Found(Fail, "mend the setting that the text names", "%v", err)
+		return Found(Fail, nextOf(err, "mend the setting that the text names"), "%v", err)
 	}
 	var set []string
 	for _, k := range config.Keys() {
@@ -51,6 +52,15 @@ func checkConfig(_ context.Context, s Subject) Finding {
 		return Found(Pass, "", "all settings are the defaults")
 	}
 	return Found(Pass, "", "%s", strings.Join(set, "; "))
+}
+
+// nextOf is what an error says to do, else otherwise.
+func nextOf(err error, otherwise string) string {
+	var e *fault.Error
+	if errors.As(err, &e) && e.Next != "" {
+		return e.Next
+	}
+	return otherwise
 }
 
 func checkDir(_ context.Context, s Subject) Finding {

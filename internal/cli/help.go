@@ -10,14 +10,18 @@ import (
 	"github.com/reeve-run/reeve/fault"
 )
 
-// group makes c a noun that only holds verbs: alone it shows its help, and a verb it
-// does not have is an error rather than help with status 0.
+// group makes c a noun that only holds verbs: a verb that is missing or that it does
+// not have is an error rather than help with status 0. reeve alone shows its help.
 func group(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 	c.AddCommand(verbs...)
 	c.Args = cobra.ArbitraryArgs
+	c.SuggestionsMinimumDistance = 2
 	c.RunE = func(c *cobra.Command, args []string) error {
 		next := "see " + c.CommandPath() + " --help"
-		if len(args) == 0 {
+		switch {
+		case len(args) == 0 && !c.HasParent():
+			return c.Help()
+		case len(args) == 0:
 			return fault.New(fault.Usage, "read arguments", c.CommandPath(), "a command is missing; there is %s", verbsOf(c)).WithNext("%s", next)
 		}
 		e := fault.New(fault.Usage, "read arguments", c.CommandPath()+" "+args[0], "no such command; there is %s", verbsOf(c)).WithNext("%s", next)
@@ -81,6 +85,25 @@ func (a *app) help(c *cobra.Command, args []string) {
 	head("Global flags")
 	p.line("%s", strings.TrimRight(c.Root().PersistentFlags().FlagUsages(), "\n"))
 	p.line("\nMore: reeve help exit-codes, reeve help env, reeve help formats.")
+}
+
+// cmdHelp is cobra's help command with an error for what does not exist.
+func (a *app) cmdHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command or topic]",
+		Short: "Show the help of a command or a topic",
+		Example: `  reeve help cell run
+  reeve help exit-codes
+  reeve help formats`,
+		RunE: func(c *cobra.Command, args []string) error {
+			found, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 && len(args) > 0 {
+				return fault.New(fault.Usage, "show help", strings.Join(args, " "), "no such command or topic").WithNext("see reeve --help")
+			}
+			a.help(found, []string{"--help"})
+			return nil
+		},
+	}
 }
 
 // topic is a page of help that belongs to no command.

@@ -79,8 +79,12 @@ func (a *app) named(ctx context.Context, err error) error {
 
 // report is for an answer that could not be printed as asked.
 func (a *app) report(err error) {
-	if a.machine() && a.set.jq == "" && a.printEnvelope(control.Failure(err)) == nil {
-		return
+	if a.machine() && a.set.jq == "" {
+		e := control.Failure(err)
+		e.Meta = a.meta(nil)
+		if a.printEnvelope(e) == nil {
+			return
+		}
 	}
 	a.tell(err)
 }
@@ -123,15 +127,18 @@ func (a *app) printJSON(ans answer) error {
 			return err
 		}
 	}
-	ids := ans.ids
-	if ids == nil {
-		ids = map[string]string{}
-	}
-	e.Meta = &control.Meta{Version: control.Version, ElapsedMS: time.Since(a.started).Milliseconds(), IDs: ids}
+	e.Meta = a.meta(ans.ids)
 	if a.set.jsonl && ans.rows && e.OK {
 		return a.printRows(e.Data)
 	}
 	return a.printEnvelope(e)
+}
+
+func (a *app) meta(ids map[string]string) *control.Meta {
+	if ids == nil {
+		ids = map[string]string{}
+	}
+	return &control.Meta{Version: control.Version, ElapsedMS: time.Since(a.started).Milliseconds(), IDs: ids}
 }
 
 // printRows prints the elements of an array, one a line.

@@ -43,15 +43,19 @@ func (a *app) cmdEvents() *cobra.Command {
 	a.completeFlag(c, "kind", completeKinds)
 	a.completeFlag(c, "not", completeKinds)
 	completeFields(c, members(reflect.TypeFor[control.EventRow]()))
+	c.PreRunE = func(*cobra.Command, []string) (err error) {
+		if f.q.Max < 1 || f.q.AfterID < 0 {
+			return fault.New(fault.Usage, "read arguments", "", "--max is at least 1 and --after at least 0")
+		}
+		if f.q.Follow && !a.streams() {
+			return fault.New(fault.Usage, "read arguments", "--follow", "it never ends, so there is no one envelope").WithNext("use --jsonl")
+		}
+		f.q.Since, err = sinceTime(f.since, time.Now())
+		return err
+	}
 	return a.does(c, a.asks(func(ctx context.Context, c *control.Client, _ []string) answer {
 		q := f.q
 		var err error
-		if q.Since, err = sinceTime(f.since, time.Now()); err != nil {
-			return failed(err)
-		}
-		if q.Max < 1 || q.AfterID < 0 {
-			return failed(fault.New(fault.Usage, "read arguments", "", "--max is at least 1 and --after at least 0"))
-		}
 		if q.Session, err = a.sessionFilter(ctx, c, q.Session); err != nil {
 			return failed(err)
 		}
@@ -75,13 +79,12 @@ func sinceTime(s string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
+// streams reports whether rows are printed as they come.
+func (a *app) streams() bool { return a.set.jsonl || !a.machine() && len(a.set.fields) == 0 }
+
 // readEvents streams rows to people and to --jsonl, and collects them otherwise.
 func (a *app) readEvents(ctx context.Context, c control.Service, q control.EventQuery) answer {
-	stream := a.set.jsonl || !a.machine() && len(a.set.fields) == 0
-	if q.Follow && !stream {
-		return failed(fault.New(fault.Usage, "read arguments", "--follow", "it never ends, so there is no one envelope").
-			WithNext("use --jsonl"))
-	}
+	stream := a.streams()
 	all, n := []control.EventRow{}, 0
 	p := a.printer()
 	err := c.Events(ctx, q, func(e control.EventRow) error {

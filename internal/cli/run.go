@@ -231,6 +231,9 @@ hash-chained journal.`,
 	} {
 		root.AddCommand(c)
 	}
+	a.completeFlag(root, "fields", completeFieldList)
+	a.completeFlag(root, "color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	root.SetHelpCommand(a.cmdHelp())
 	for _, t := range topics {
 		root.AddCommand(t.command())
 	}

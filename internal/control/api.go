@@ -243,7 +243,7 @@ type EventQuery struct {
 	Since   time.Time `json:"since"`
 	Max     int       `json:"max"`    // of rows returned; 0 means 200
 	Tail    bool      `json:"tail"`   // the last Max that match, in order, instead of the first
-	Follow  bool      `json:"follow"` // then go on with new ones until ctx ends; Max does not bound these
+	Follow  bool      `json:"follow"` // go on with new ones until ctx ends; Max then bounds only a Tail
 }
 
 // VerifyReport is what verify found. Code is empty when all is good.

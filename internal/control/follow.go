@@ -98,7 +98,7 @@ func (c *Client) giveUp(call context.Context, hang context.CancelFunc, cell stri
 // that was delivered, so no row is lost or repeated.
 func (c *Client) Events(ctx context.Context, q EventQuery, row func(EventRow) error) error {
 	const op = "read events"
-	if q.Max == 0 {
+	if q.Max == 0 && !q.Follow {
 		q.Max = defaultRows
 	}
 	for n := 0; ; n++ {

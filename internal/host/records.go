@@ -32,10 +32,11 @@ func (c *Core) Events(ctx context.Context, q control.EventQuery, row func(contro
 		q.Stream = stream(q.Session)
 	}
 	most := q.Max
-	if most <= 0 && !q.Follow {
+	if most <= 0 {
 		most = defaultRows
 	}
-	after := int64(0) // of the stream, when one is named, else of the store
+	var last []journal.Stored // of a tail, which is known at the end of what is stored
+	after := int64(0)         // of the stream, when one is named, else of the store
 	if q.Stream == "" {
 		after = q.AfterID
 	}
@@ -55,13 +56,25 @@ func (c *Core) Events(ctx context.Context, q control.EventQuery, row func(contro
 			if e.ID <= q.AfterID || !selects(q, e) {
 				continue
 			}
+			if q.Tail {
+				if last = append(last, e); len(last) > most {
+					last = last[1:]
+				}
+				continue
+			}
 			if err := row(eventRow(e)); err != nil {
 				return err
 			}
-			if shown++; most > 0 && shown >= most {
+			if shown++; !q.Follow && shown >= most {
 				return nil
 			}
 		}
+		for _, e := range last {
+			if err := row(eventRow(e)); err != nil {
+				return err
+			}
+		}
+		q.Tail, last = false, nil
 		if !q.Follow {
 			return nil
 		}
