@@ -188,6 +188,10 @@ func (c *capture) refuse(p *picture, why string) {
 	c.refused = append(c.refused, fmt.Sprintf("reeve did not keep %s (%s, %d bytes): %s\n", p.id, p.mime, p.size, why))
 }
 
+func (c *capture) refuseSpool(err error) {
+	c.refused = append(c.refused, fmt.Sprintf("reeve did not keep the output beyond this record: %v\n", err))
+}
+
 // keep stores the whole pictures and returns how the event names them.
 func (c *capture) keep(put func([]byte) (string, error)) []event.Artifact {
 	kept := []event.Artifact{}

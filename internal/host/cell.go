@@ -186,12 +186,12 @@ func (l *lane) completed(t *cellTask, row cellRow, o outcome) event.CellComplete
 		QueuedMS: t.began.Sub(t.queued).Milliseconds(), CPUMS: o.completion.CPUMS,
 		NamesAdded: o.capture.added, NamesRemoved: o.capture.removed,
 	}
-	spool := o.completion.Spool
+	spool, spoolErr := o.completion.Spool, o.completion.SpoolErr
 	var rest []wire.OutputRecord
 	switch exit, died := lostExit(o.err); {
 	case died:
 		cause := validCause(exit.Cause)
-		done.Status, done.Cause, spool = event.CellFailed, &cause, exit.Spool
+		done.Status, done.Cause, spool, spoolErr = event.CellFailed, &cause, exit.Spool, exit.SpoolErr
 		l.mu.Lock()
 		e := l.ending
 		l.mu.Unlock()
@@ -219,6 +219,9 @@ func (l *lane) completed(t *cellTask, row cellRow, o outcome) event.CellComplete
 			done.Cause = &event.Cause{Kind: event.CauseInterrupt, Text: fmt.Sprintf("ended by %s; the namespace is kept", o.completion.Rung)}
 		}
 	}
+	if spoolErr != nil {
+		o.capture.refuseSpool(spoolErr)
+	}
 	l.output(&done, o.capture, rest, spool)
 	return done
 }
@@ -231,7 +234,7 @@ func (l *lane) output(done *event.CellCompletedV1, c *capture, rest []wire.Outpu
 	})
 	kept, err := l.keepSpool(spool)
 	if err != nil {
-		c.refused = append(c.refused, fmt.Sprintf("reeve did not keep the output beyond this record: %v\n", err))
+		c.refuseSpool(err)
 	}
 	done.Spool = kept
 	var over int64

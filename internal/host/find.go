@@ -207,6 +207,11 @@ func (l *lane) queuedRows() []control.Cell {
 // Output implements control.Cells: what is kept of all that a cell printed, and
 // its result after it. Of a cell that runs it is what has come so far.
 func (c *Core) Output(ctx context.Context, name string, offset int64) (control.OutputRange, error) {
+	if l, t := c.waitingOrRunning(name); t != nil {
+		if out, ok, err := l.liveOutput(t, offset); ok || err != nil {
+			return out, err
+		}
+	}
 	d, err := c.Cell(ctx, name)
 	if err != nil {
 		return control.OutputRange{}, err

@@ -41,7 +41,7 @@ type rig struct {
 	workers        host.Workers         // nil: Python
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	c := config.Defaults()
 	c.Worker.Python = reevetest.Python(t).Path
@@ -49,7 +49,7 @@ func newRig(t *testing.T) *rig {
 }
 
 // open starts a core, which the end of the test closes.
-func (r *rig) open(t *testing.T) *host.Core {
+func (r *rig) open(t testing.TB) *host.Core {
 	t.Helper()
 	o := host.Options{
 		Dir: r.dir, Config: r.config, Log: slog.New(slog.NewTextHandler(writer{t}, nil)),
@@ -71,7 +71,7 @@ func (r *rig) open(t *testing.T) *host.Core {
 }
 
 // writer sends a core's log to the test's.
-type writer struct{ t *testing.T }
+type writer struct{ t testing.TB }
 
 func (w writer) Write(b []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(b)))
@@ -83,7 +83,7 @@ func (r *rig) request(session, code string) control.ExecuteRequest {
 }
 
 // run runs code and wants no error of reeve.
-func (r *rig) run(t *testing.T, c *host.Core, session, code string) control.CellResult {
+func (r *rig) run(t testing.TB, c *host.Core, session, code string) control.CellResult {
 	t.Helper()
 	res, err := c.Execute(t.Context(), r.request(session, code), nil)
 	if err != nil {

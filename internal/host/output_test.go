@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
@@ -136,4 +137,98 @@ threading.Thread(target=tick).start()`)
 	if err != nil || d.Late != "late\n" || text(d.Result, "stdout") != "" {
 		t.Errorf("the first cell: late %q, %+v, %v", d.Late, d.Result.Output, err)
 	}
+}
+
+// What a running cell prints can be read while it runs, also beyond the part that
+// comes live.
+func TestOutputOfARunningCellIsRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.open(t)
+	var want strings.Builder
+	for i := range 20_000 {
+		want.WriteString("line " + itoa(i) + "\n")
+	}
+	p, got := start(t.Context(), c.Execute, r.request("s", "for i in range(20_000): print('line', i)\nopen('said', 'w').close()\nimport time\ntime.sleep(600)"))
+	cell := p.wait(t, "output").Cell
+	waitForFile(t, r.workspace, "said")
+	var all strings.Builder
+	for all.Len() < want.Len() {
+		part := readOutput(t, c, cell, int64(all.Len()))
+		if part.offset != int64(all.Len()) || part.gap != nil {
+			t.Fatalf("asked for %d, got %+v", all.Len(), part.offset)
+		}
+		all.WriteString(part.body)
+	}
+	if all.String() != want.String() {
+		t.Errorf("read %d bytes, want %d", all.Len(), want.Len())
+	}
+	if end := readOutput(t, c, cell, int64(want.Len())); end.body != "" || end.total != int64(want.Len()) {
+		t.Errorf("at the end: %+v", end)
+	}
+	if _, err := c.Interrupt(t.Context(), cell, me); err != nil {
+		t.Fatal(err)
+	}
+	<-got
+	if after := readOutput(t, c, cell, 0); after.body != want.String() {
+		t.Errorf("after its end: %d bytes", len(after.body))
+	}
+}
+
+func waitForFile(t *testing.T, dir, name string) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.After(time.Minute); ; {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-deadline:
+			t.Fatalf("no file %s within a minute", name)
+		}
+	}
+}
+
+func TestALongRunningOutputIsReadAroundItsGap(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.open(t)
+	const line, n = 100, 200_000 // 20 MB
+	p, got := start(t.Context(), c.Execute, r.request("s", "for i in range(200_000): print(f'{i:099d}')\nopen('said', 'w').close()\nimport time\ntime.sleep(600)"))
+	cell := p.wait(t, "output").Cell
+	waitForFile(t, r.workspace, "said")
+	byteAt := func(at int64) byte {
+		number := itoa(int(at / line))
+		switch column := int(at % line); {
+		case column == 99:
+			return '\n'
+		case column < 99-len(number):
+			return '0'
+		default:
+			return number[column-(99-len(number))]
+		}
+	}
+	at, kept, gaps := int64(0), 0, 0
+	for at < line*n {
+		part := readOutput(t, c, cell, at)
+		if part.offset != at {
+			gaps++
+		}
+		for i := range len(part.body) {
+			if want := byteAt(part.offset + int64(i)); part.body[i] != want {
+				t.Fatalf("byte %d is %q, want %q", part.offset+int64(i), part.body[i], want)
+			}
+		}
+		kept += len(part.body)
+		at = part.offset + int64(len(part.body))
+	}
+	if gaps != 1 || kept < 15<<20 {
+		t.Errorf("%d gaps, %d bytes kept", gaps, kept)
+	}
+	if _, err := c.Interrupt(t.Context(), cell, me); err != nil {
+		t.Fatal(err)
+	}
+	<-got
 }
