@@ -129,3 +129,47 @@ var lookup = sync.OnceValues(func() (Interpreter, error) {
 	}
 	return Interpreter{Path: lines[0], Major: major, Minor: minor}, nil
 })
+
+// Binary is the path of the reeve binary, built once for the tests of a package,
+// whose TestMain must be Main. REEVE_BINARY names one that is built already.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// built is the directory of the binary, empty before the first use.
+var built string
+
+var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("REEVE_BINARY"); path != "" {
+		return path, nil
+	}
+	dir, err := os.MkdirTemp("", "reevetest-")
+	if err != nil {
+		return "", err
+	}
+	built = dir
+	path := filepath.Join(dir, "reeve")
+	// From the module, whatever directory the test has.
+	cmd := exec.Command("go", "build", "-o", path, "github.com/reeve-run/reeve/cmd/reeve")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build reeve: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Main runs a package's tests and removes the binary that Binary built for them.
+// It returns the exit status.
+func Main(m *testing.M) int {
+	defer func() {
+		if built != "" {
+			_ = os.RemoveAll(built) // a leftover is no reason for red tests
+		}
+	}()
+	return m.Run()
+}
