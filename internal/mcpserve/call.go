@@ -59,6 +59,13 @@ func (c *call) handle() string {
 	return c.cell
 }
 
+// started reports whether the cell has left the queue.
+func (c *call) started() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kind == "started" || c.kind == "interrupting"
+}
+
 // progress says how long the call has lasted, in seconds, and how it stands.
 func (c *call) progress() (float64, string) {
 	c.mu.Lock()

@@ -42,7 +42,7 @@ func (s *Server) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	res, svc, err := s.run(ctx, req, r)
 	if err != nil {
 		res.Session = r.Session
-		return executeFault(res, disposition(err), err), nil
+		return executeFault(res, disposition(err, res.Cell), err), nil
 	}
 	return s.executeResult(ctx, svc, res), nil
 }
@@ -67,10 +67,14 @@ func (s *Server) run(ctx context.Context, req *mcp.CallToolRequest, r control.Ex
 			}
 		}
 		if cell := c.handle(); cell != "" {
-			if !gone(err) {
+			switch {
+			case gone(err):
+				return s.settle(ctx, cell, err)
+			case c.started():
 				return control.CellResult{Cell: cell}, svc, err
+			default:
+				return control.CellResult{}, svc, err
 			}
-			return s.settle(ctx, cell, err)
 		}
 		if !unsent(err) || time.Now().After(until) {
 			return control.CellResult{}, svc, err
@@ -112,9 +116,13 @@ func (s *Server) watch(ctx context.Context, req *mcp.CallToolRequest, svc contro
 	defer tick.Stop()
 	cancelled := ctx.Done()
 	var over <-chan time.Time
+	abandoned := false
 	for {
 		select {
 		case o := <-done:
+			if abandoned && o.err != nil {
+				o.err = fault.Wrap(o.err, fault.Unknown, "execute", r.Session).WithNext("ask status for session %s: the call was cancelled before its cell had a handle", r.Session)
+			}
 			return o.res, o.err
 		case <-tick.C:
 			report(c)
@@ -124,6 +132,7 @@ func (s *Server) watch(ctx context.Context, req *mcp.CallToolRequest, svc contro
 			cancelled = nil
 			over = time.After(s.bound)
 			if c.handle() == "" {
+				abandoned = true
 				abandon() // nothing to name: the core interrupts a cell whose caller has gone
 				continue
 			}

@@ -24,11 +24,12 @@ const (
 	unknown = "unknown" // it may have run, in part or whole
 )
 
-// disposition says what a failed call left behind. Only the codes that can come
-// from before the intent was recorded allow the word not_run (CP-134).
-func disposition(err error) string {
-	switch fault.CodeOf(err) {
-	case fault.Internal, fault.Timeout, fault.Unknown:
+// disposition says what a failed call left behind. cell is the handle of a cell
+// that is known to have started; before that only codes that mean so leave a doubt
+// (CP-134).
+func disposition(err error, cell string) string {
+	switch code := fault.CodeOf(err); {
+	case code == fault.Internal, code == fault.Unknown, cell != "":
 		return unknown
 	default:
 		return notRun

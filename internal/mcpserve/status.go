@@ -38,7 +38,8 @@ type coreBody struct {
 	Fault     *faultBody      `json:"fault"`
 }
 
-// cellBody is a cell without its output, which is read in ranges.
+// cellBody is a cell without its output, which is read in ranges: what it printed
+// and then the displayed value.
 type cellBody struct {
 	Cell        string          `json:"cell"`
 	Session     string          `json:"session"`
@@ -49,7 +50,6 @@ type cellBody struct {
 	ElapsedMS   int64           `json:"elapsed_ms"`
 	BytesTotal  int64           `json:"bytes_total"`
 	Error       *string         `json:"error"`
-	Result      string          `json:"result"` // the displayed value, which the output bytes do not hold
 	Late        string          `json:"late"`
 	Code        string          `json:"code"`
 }
@@ -161,11 +161,6 @@ func (s *Server) cellStatus(ctx context.Context, in statusArgs) *mcp.CallToolRes
 			StartedAtMS: r.StartedAtMS, ElapsedMS: r.ElapsedMS, BytesTotal: r.BytesTotal, Error: r.Error,
 			Late: d.Late, Code: clip(d.Code, 2000),
 		}
-		for _, o := range r.Output {
-			if o.Stream == "result" {
-				b.Cell.Result += o.Text
-			}
-		}
 		got, err := readRange(ctx, svc, r.Cell, offset, limit)
 		if err != nil {
 			return err
@@ -197,9 +192,6 @@ func cellStatusText(b statusBody) string {
 	t.WriteString(o.Text)
 	if o.Text != "" && !strings.HasSuffix(o.Text, "\n") {
 		t.WriteByte('\n')
-	}
-	if c.Result != "" {
-		fmt.Fprintf(&t, "[result]\n%s\n", strings.TrimRight(c.Result, "\n"))
 	}
 	if c.Error != nil {
 		fmt.Fprintf(&t, "[error]\n%s\n", strings.TrimRight(*c.Error, "\n"))
