@@ -37,16 +37,20 @@ func TestSpoolRoundsTheRing(t *testing.T) {
 		if c.Spool.Total != total || c.Spool.DropFrom != from || c.Spool.DropTo != to {
 			t.Errorf("%d bytes: total %d, dropped [%d, %d)", total, c.Spool.Total, c.Spool.DropFrom, c.Spool.DropTo)
 		}
-		want := make([]byte, 0, total-(to-from))
-		for at := range total {
-			if at < from || at >= to {
-				want = append(want, byte(at%251))
-			}
-		}
+		want := append(pattern(0, from), pattern(to, total)...)
 		if !bytes.Equal(body, want) {
 			t.Errorf("%d bytes: the %d read are not those kept", total, len(body))
 		}
 	}
+}
+
+// pattern is the bytes [from, to) of an output whose byte n is n modulo 251.
+func pattern(from, to int64) []byte {
+	period := make([]byte, 251)
+	for i := range period {
+		period[i] = byte(i)
+	}
+	return bytes.Repeat(period, int(to/251)+1)[from:to]
 }
 
 // TestSpoolDamage: a file that is no spool is not read as one, and the cell's result
