@@ -121,17 +121,54 @@ func TestStartOfSomethingElse(t *testing.T) {
 	}
 }
 
-func TestStartPathTooLong(t *testing.T) {
+// TestLongRuntimeDirectory: a socket whose path would be too long beside the other
+// private files gets a place of its own, which is gone after the end.
+func TestLongRuntimeDirectory(t *testing.T) { //nolint:paralleltest // sets TMPDIR
 	t.Attr("requirement", "CP-001")
-	t.Parallel()
+	sp, _ := hostile(t, "")
+	outer := sp.Runtime
+	sp.Runtime = filepath.Join(outer, strings.Repeat("d", 120))
+	temp, err := os.MkdirTemp("", "rvt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", temp)
+	p := start(t, sp)
+	short, err := filepath.Glob(filepath.Join(temp, "*"))
+	if err != nil || len(short) != 1 {
+		t.Fatalf("in %q: %v %v", temp, short, err)
+	}
+	if info, err := os.Stat(short[0]); err != nil || info.Mode() != os.ModeDir|0o700 {
+		t.Errorf("%q: %v %v", short[0], info, err)
+	}
+	if got := result(t, p, "e-1", "echo long"); got != "long" {
+		t.Errorf("result %q", got)
+	}
+	p.Stop(t.Context())
+	for _, dir := range []string{sp.Runtime, temp} {
+		if err := os.Remove(dir); err != nil { // fails unless it is empty
+			t.Error(err)
+		}
+	}
+}
+
+func TestStartPathTooLong(t *testing.T) { //nolint:paralleltest // sets TMPDIR
+	t.Attr("requirement", "CP-001")
 	sp, _ := hostile(t, "")
 	sp.Runtime = filepath.Join(t.TempDir(), strings.Repeat("d", 120))
+	long := filepath.Join(t.TempDir(), strings.Repeat("e", 120))
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
 	_, err := supervise.Start(t.Context(), sp)
 	if fault.CodeOf(err) != fault.LimitExceeded || !strings.Contains(err.Error(), strconv.Itoa(supervise.MaxSocketPath)) {
 		t.Errorf("Start: %v", err)
 	}
-	if left, err := os.ReadDir(sp.Runtime); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v %v", left, err)
+	for _, dir := range []string{sp.Runtime, long} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -93,7 +92,7 @@ func (p *Process) conclusion(cause event.Cause, left int) {
 	if op != nil {
 		p.exit.Spool, p.exit.SpoolErr = openSpool(p.dir, op.id)
 	}
-	if err := os.RemoveAll(p.dir); err != nil {
+	if err := p.removeDirs(); err != nil {
 		p.exit.Cause.Text += "; its private directory is still there: " + err.Error()
 	}
 	_ = p.control.Close()

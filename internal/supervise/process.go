@@ -20,6 +20,7 @@ type Process struct {
 	spec    Spec
 	python  string // resolved interpreter
 	dir     string // private directory
+	socket  string // path of the socket, while there is one
 	cmd     *exec.Cmd
 	control *os.File // orders to the shim
 	shim    shimReports

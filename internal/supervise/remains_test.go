@@ -218,6 +218,15 @@ func TestSweepEndsStrays(t *testing.T) {
 	if err := os.MkdirAll(runtime+"/w-1/below", 0o700); err != nil {
 		t.Fatal(err)
 	}
+	short, err := os.MkdirTemp("", "reeve-w-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"w-1/socket": short, "w-2": runtime + "/w-1"} {
+		if err := os.Symlink(target, runtime+"/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
 	sleeper := func(env ...string) *exec.Cmd {
 		// The one below tells its pid only when it has dropped the environment.
 		cmd := exec.Command("/bin/sh", "-c", "env -i /bin/sh -c 'echo $$; exec /bin/sleep 1000' & wait")
@@ -268,6 +277,9 @@ func TestSweepEndsStrays(t *testing.T) {
 	}
 	if left, err := os.ReadDir(runtime); err != nil || len(left) > 0 {
 		t.Errorf("directories left: %v %v", left, err)
+	}
+	if _, err := os.Stat(short); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket's directory is left: %v", err)
 	}
 }
 

@@ -27,7 +27,10 @@ const (
 	// size of sun_path on the smallest platform less its end mark (CP-001).
 	MaxSocketPath = 103
 
-	socketName = "s"
+	socketName    = "s"
+	privatePrefix = "w-"       // of private directories in Spec.Runtime
+	shortPrefix   = "reeve-w-" // of directories that hold only a socket
+	shortLink     = "socket"   // in a private directory, to the latter
 
 	// Marker is the environment variable by which Sweep knows the processes of a
 	// dead core's workers. It names Spec.Runtime and is no secret.
@@ -45,8 +48,8 @@ func (e *StartError) Error() string {
 
 // Start spawns a worker and waits for its valid hello. The error is a fault:
 // unavailable when the interpreter cannot be run or said no hello in time (with
-// both diagnostic tails in its text), limit_exceeded when the socket path is too
-// long. When ctx ends first the child is killed and Start returns. After Start has
+// both diagnostic tails in its text), limit_exceeded when there is no place short
+// enough for the socket's path. When ctx ends first the child is killed and Start returns. After Start has
 // returned, ctx no longer matters. Nothing is left running on error.
 //
 // The first Start makes this process a subreaper: what a killed shim leaves behind
@@ -74,7 +77,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	token, err := p.spawn()
 	if err != nil {
-		return fail(errors.Join(err, listener.Close(), os.RemoveAll(p.dir)))
+		return fail(errors.Join(err, listener.Close(), p.removeDirs()))
 	}
 	verdict := make(chan error, 1)
 	reader := make(chan struct{})
@@ -127,35 +130,66 @@ func (p *Process) startFault() error {
 	return f
 }
 
-// listen makes the private directory and the socket in it.
+// listen makes the private directory and the socket. The socket is in the private
+// directory unless its path would be too long there; then it gets a private
+// directory of its own among the temporary files, for as long as it exists.
 func (p *Process) listen() (*net.UnixListener, error) {
 	if err := os.MkdirAll(p.spec.Runtime, 0o700); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(p.spec.Runtime, "w-")
+	dir, err := os.MkdirTemp(p.spec.Runtime, privatePrefix)
 	if err != nil {
 		return nil, err
 	}
 	p.dir = dir
-	path := filepath.Join(dir, socketName)
-	if len(path) > MaxSocketPath {
-		f := fault.New(fault.LimitExceeded, "bind socket", path,
-			"%d bytes are over the limit of %d", len(path), MaxSocketPath)
-		return nil, errors.Join(f.WithNext("use a shorter data directory (--dir or REEVE_HOME)"), os.Remove(dir))
+	p.socket = filepath.Join(dir, socketName)
+	if len(p.socket) > MaxSocketPath {
+		if err := p.shorten(); err != nil {
+			return nil, errors.Join(err, p.removeDirs())
+		}
 	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: p.socket, Net: "unix"})
 	if err != nil {
-		return nil, errors.Join(err, os.Remove(dir))
+		return nil, errors.Join(err, p.removeDirs())
 	}
 	listener.SetUnlinkOnClose(true)
 	return listener, nil
+}
+
+// shorten moves the socket to where its path is short, and leaves a link by which
+// Sweep finds that place.
+func (p *Process) shorten() error {
+	long := p.socket
+	short, err := os.MkdirTemp("", shortPrefix)
+	if err != nil {
+		return err
+	}
+	p.socket = filepath.Join(short, socketName)
+	if len(p.socket) > MaxSocketPath {
+		f := fault.New(fault.LimitExceeded, "bind socket", long,
+			"%d bytes are over the limit of %d, and so are the %d of %q", len(long), MaxSocketPath, len(p.socket), p.socket)
+		return errors.Join(f.WithNext("use a shorter data directory (--dir or REEVE_HOME) or a shorter TMPDIR"), os.Remove(short))
+	}
+	if err := os.Symlink(short, filepath.Join(p.dir, shortLink)); err != nil {
+		return errors.Join(err, os.Remove(short))
+	}
+	return nil
+}
+
+// removeDirs removes what listen made.
+func (p *Process) removeDirs() error {
+	var err error
+	if short := filepath.Dir(p.socket); short != p.dir {
+		err = os.RemoveAll(short)
+	}
+	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
 // argv is Python's command line.
 func (p *Process) argv() []string {
 	argv := []string{
 		p.python, "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(p.spec.Source, python.Boot),
-		"--socket", filepath.Join(p.dir, socketName),
+		"--socket", p.socket,
 		"--token-fd", fmt.Sprint(pythonToken),
 		"--session", p.spec.Session,
 		"--generation", p.spec.Generation,

@@ -3,6 +3,8 @@ package supervise
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,11 +54,18 @@ func Sweep(ctx context.Context, runtime string) (killed []int, err error) {
 		return killed, fault.New(fault.Unavailable, "sweep workers", runtime, "processes %v do not end", left).
 			WithNext("end them by hand, then start again")
 	}
-	old, err := filepath.Glob(filepath.Join(runtime, "w-*"))
+	old, err := filepath.Glob(filepath.Join(runtime, privatePrefix+"*"))
 	if err != nil {
 		return killed, fault.Wrap(err, fault.Internal, "sweep workers", runtime)
 	}
 	for _, dir := range old {
+		short, err := os.Readlink(filepath.Join(dir, shortLink))
+		if err == nil && strings.HasPrefix(filepath.Base(short), shortPrefix) {
+			err = os.RemoveAll(short)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return killed, fault.Wrap(err, fault.Unavailable, "sweep workers", runtime)
+		}
 		if err := os.RemoveAll(dir); err != nil {
 			return killed, fault.Wrap(err, fault.Unavailable, "sweep workers", runtime)
 		}
@@ -86,17 +95,4 @@ func marked(all []procStat, runtime string) []procStat {
 		}
 	}
 	return found
-}
-
-// commandOf is the command line of a process for people, or its name in brackets.
-func commandOf(pid int) string {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err == nil && len(raw) > 0 {
-		return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
-	}
-	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-	if err != nil {
-		return "?"
-	}
-	return "[" + strings.TrimSpace(string(name)) + "]"
 }
