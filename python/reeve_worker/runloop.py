@@ -18,6 +18,7 @@ from reeve_worker.errors import describe, keep_for_debugger, skip_ours
 from reeve_worker.imports import Finder
 from reeve_worker.interrupts import Interrupts
 from reeve_worker.loops import Loops
+from reeve_worker.messages import MAX_FRAME, MAX_NAMES
 from reeve_worker.namespace import COROUTINE, Namespace, Program
 from reeve_worker.output import Flusher, Output
 from reeve_worker.rich import Artifacts, is_rich, prepare_matplotlib, prepare_pyplot
@@ -36,6 +37,16 @@ else:
 _GRACE = 1.5  # seconds a shutdown may take before the process leaves by force
 EXIT_FAULT = 70  # the host broke the protocol
 _NOTHING: Any = object()  # a cell without a final expression
+
+
+def _bounded(names: list[str], count: int) -> list[str]:
+    """The first count names, fewer when they would fill a good part of a frame."""
+    room = MAX_FRAME // 3
+    for index, name in enumerate(names[:count]):
+        room -= len(name.encode()) + 3
+        if room < 0:
+            return names[:index]
+    return names[:count]
 
 
 class Worker:
@@ -74,6 +85,9 @@ class Worker:
         sys.meta_path.insert(0, self.finder)
         builtins.input = refuse_input
         import _sitebuiltins
+        import faulthandler
+
+        faulthandler.enable(2)  # a crash in C leaves its Python stack in the diagnostic tail
 
         added: Any = builtins  # what site would add, had it run
         added.help = _sitebuiltins._Helper()
@@ -358,8 +372,8 @@ class Worker:
         return ("interrupted" if interrupted and self.interrupts.taken else "error"), text
 
     def _send_names(self, operation: str, added: list[str], removed: list[str]) -> None:
-        added = added[:4096]
-        removed = removed[: 4096 - len(added)]
+        added = _bounded(added, MAX_NAMES)
+        removed = _bounded(removed, MAX_NAMES - len(added))
         self.channel.send({"kind": "names", "id": operation, "added": added, "removed": removed})
 
     def _spool(self, operation: str) -> Any:

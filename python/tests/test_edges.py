@@ -1,6 +1,7 @@
 """Cells that do what a session must survive."""
 
 import os
+import signal
 
 from tests.support import Gone, WorkerTest, wait_for
 
@@ -102,6 +103,15 @@ class Exits(WorkerTest):
         result = self.ok(code)
         self.assertEqual(result.value, str(len("scope_expired")))
         self.assertEqual([f for f in result.frames if f["kind"] == "host_request"], [])
+
+
+    def test_crash(self) -> None:
+        """A crash in C leaves a stack on descriptor 2. [CP-024 CP-004]"""
+        self.host.start("def boom():\n    import ctypes; ctypes.string_at(0)\nboom()")
+        with self.assertRaises(Gone):
+            self.host.receive()
+        self.assertEqual(self.host.process.wait(10), -signal.SIGSEGV)
+        self.assertIn("in boom", self.host.raw()[1])
 
 
 class Limits(WorkerTest):
@@ -322,5 +332,7 @@ class Imports(WorkerTest):
         self.assertIsNone(self.ok("c = 2").names)
         many = self.ok("globals().update({f'n{i}': i for i in range(9000)})\nglobals()['not a name'] = 1").names
         self.assertEqual(len(many["added"]), 4096)
+        long = self.ok("globals().update({'\u5b57' * 250 + str(i): i for i in range(4000)})").names
+        self.assertTrue(0 < len(long["added"]) < 4000)
         failed = self.host.run("kept = 1\n1 / 0")
         self.assertEqual(failed.names["added"], ["kept"])
