@@ -215,6 +215,7 @@ func discharge(r *reader) Payload {
 	p.Contributions = list(r, 0, canon.MaxItems, readID[ContributionID])
 	r.lit(`,"dischargeId":`)
 	p.Discharge = readID[DischargeID](r)
+	p.insert = r.pos - start
 	r.lit(`,"expectedFrameRevision":`)
 	p.Revision = r.loose()
 	r.lit(`,"frameId":`)

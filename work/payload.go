@@ -162,7 +162,8 @@ type (
 		StopEvidence  []string
 		Conclusion    string
 
-		text string
+		text   string
+		insert int // where in text its own digest belongs
 	}
 
 	// Conclude answers a frame.
