@@ -65,7 +65,7 @@ class Report(unittest.TestResult):
         super().stopTest(test)
         if test.id().startswith("unittest."):
             return
-        cited = re.findall(r"\[((?:[A-Z]{1,3}-?\d+ ?)+)\]", getattr(test, "_testMethodDoc", None) or "")
+        cited = re.findall(r"\[((?:[A-Z]{2}-\d{3}[a-z]? ?)+)\]", getattr(test, "_testMethodDoc", None) or "")
         status = "failed" if self._wrong else "skipped" if self._skipped else "ok"
         text = "\n".join(self._wrong) or self._skipped
         self._line(test.id().removeprefix("tests."), " ".join(cited), status, text)

@@ -7,7 +7,7 @@ class Cells(WorkerTest):
     """What a cell leaves behind and how it ends."""
 
     def test_hello(self) -> None:
-        """A workbench greets with its role and nothing that belongs to hooks. [CP-002]"""
+        """A workbench greets with its role and nothing that belongs to hooks."""
         expected: dict[str, object] = {"role": "workbench", "revision": None, "slots": [], "skills": None}
         self.assertEqual({k: self.host.hello[k] for k in expected}, expected)
 

@@ -10,7 +10,7 @@ class Values(WorkerTest):
     """Values whose repr misbehaves."""
 
     def test_repr_that_raises(self) -> None:
-        """A bounded note; the value stays bound. [CP-033 W29]"""
+        """A bounded note; the value stays bound. [CP-033]"""
         result = self.ok("class Bad:\n    def __repr__(self): raise ValueError('x' * 10**6)\nb = Bad()\nb")
         self.assertEqual(result.value, "<Bad object; its repr raised ValueError>")
         self.assertEqual(self.ok("_ is b").value, "True")
@@ -22,7 +22,7 @@ class Values(WorkerTest):
         self.assertIn("SystemExit: 3", result.error)
 
     def test_repr_that_recurses(self) -> None:
-        """Recursion in a repr is a note too. [CP-033 W29]"""
+        """Recursion in a repr is a note too. [CP-033]"""
         result = self.ok("class Bad:\n    def __repr__(self): return repr(self)\nBad()")
         self.assertEqual(result.value, "<Bad object; its repr raised RecursionError>")
 
@@ -32,7 +32,7 @@ class Values(WorkerTest):
         self.assertEqual(result.value, "<Bad object; its repr raised TypeError>")
 
     def test_huge_repr(self) -> None:
-        """A repr of 50 MB is cut; what is cut is counted. [CP-033 W29]"""
+        """A repr of 50 MB is cut; what is cut is counted. [CP-033]"""
         result = self.ok("class Big:\n    def __repr__(self): return 'q' * 50_000_000\nBig()")
         text = result.value or ""
         self.assertLessEqual(len(text.encode()), 65_536)
@@ -57,7 +57,7 @@ class Exits(WorkerTest):
     """Cells that try to leave."""
 
     def test_sys_exit(self) -> None:
-        """sys.exit is an error of the cell; the namespace stays. [CP-142 W26]"""
+        """sys.exit is an error of the cell; the namespace stays. [CP-142]"""
         for code in ("import sys; sys.exit(3)", "exit(3)", "async def f(): raise SystemExit(3)\nawait f()"):
             with self.subTest(code):
                 self.ok("kept = 1")
@@ -67,14 +67,14 @@ class Exits(WorkerTest):
                 self.assertEqual(self.ok("kept").value, "1")
 
     def test_os_exit(self) -> None:
-        """os._exit ends the process with its status and no reply. [CP-142 CP-024]"""
+        """os._exit ends the process with its status and no reply. [CP-142]"""
         self.host.start("import os; os._exit(7)")
         with self.assertRaises(Gone):
             self.host.receive()
         self.assertEqual(self.host.process.wait(10), 7)
 
     def test_fork(self) -> None:
-        """A forked child leaves at the end of the cell; one reply comes. [CP-142 CP-033 W13]"""
+        """A forked child leaves at the end of the cell; one reply comes. [CP-142 CP-033]"""
         for code, status in (
             ("import os\npid = os.fork()\nx = 1", 0),
             ("import os, sys\npid = os.fork()\nif not pid: sys.exit(5)", 5),
@@ -106,7 +106,7 @@ class Exits(WorkerTest):
 
 
     def test_crash(self) -> None:
-        """A crash in C leaves a stack on descriptor 2. [CP-024 CP-004]"""
+        """A crash in C leaves a stack on descriptor 2. [CP-033]"""
         self.host.start("def boom():\n    import ctypes; ctypes.string_at(0)\nboom()")
         with self.assertRaises(Gone):
             self.host.receive()
@@ -134,7 +134,7 @@ class Limits(WorkerTest):
         self.assertEqual(self.ok("1").value, "1")
 
     def test_memory_error(self) -> None:
-        """Running out of memory is an error where Python can tell it. [CP-033 W30]"""
+        """Running out of memory is an error where Python can tell it. [CP-033]"""
         code = (
             "import resource\nlimits = resource.getrlimit(resource.RLIMIT_AS)\n"
             "resource.setrlimit(resource.RLIMIT_AS, (300 << 20, limits[1]))\nx = [0] * (1 << 29)"
@@ -155,7 +155,7 @@ class Input(WorkerTest):
     """There is no keyboard."""
 
     def test_input(self) -> None:
-        """input() fails at once and names the way out; stdin is at its end. [CP-142 W20]"""
+        """input() fails at once and names the way out; stdin is at its end. [CP-142]"""
         result = self.host.run("input('name? ')")
         self.assertEqual(result.status, "error")
         self.assertIn("EOFError: input() has nobody to ask", result.error)
@@ -206,7 +206,7 @@ class Children(WorkerTest):
     """Subprocesses and pools."""
 
     def test_subprocess_that_fills_its_pipes(self) -> None:
-        """1 MiB to stderr, then 1 MiB to stdout, captured by the cell. [W14]"""
+        """1 MiB to stderr, then 1 MiB to stdout, captured by the cell."""
         child = "import sys; sys.stderr.write('e' * (1 << 20)); sys.stdout.write('o' * (1 << 20))"
         code = f"import subprocess, sys\nr = subprocess.run([sys.executable, '-c', {child!r}], capture_output=True)\nlen(r.stdout), len(r.stderr)"
         self.assertEqual(self.ok(code).value, f"({1 << 20}, {1 << 20})")
@@ -217,7 +217,7 @@ class Children(WorkerTest):
         self.assertEqual(self.host.raw(), ("raw\n", "err\n"))
 
     def test_grandchild_holding_stdout(self) -> None:
-        """A child that lives on does not keep its cell open. [W14]"""
+        """A child that lives on does not keep its cell open."""
         self.ok("import subprocess\np = subprocess.Popen(['sleep', '600'])")
         self.ok("p.kill(); a = p.wait()")
 
@@ -228,7 +228,7 @@ class Children(WorkerTest):
         self.assertNotIn("socket:", listing)
 
     def test_pool_by_fork_and_by_spawn(self) -> None:
-        """A pool maps a printing function that a cell defined. [W15 CP-033]"""
+        """A pool maps a printing function that a cell defined. [CP-033]"""
         self.ok("import multiprocessing as mp\nfrom math import sqrt\nBASE = 10\nclass Number:\n    def __init__(self, n): self.n = n")
         self.ok("def f(n):\n    print('in child', n)\n    return Number(BASE + n.n * sqrt(4))")
         for method in ("fork", "spawn"):
@@ -239,7 +239,7 @@ class Children(WorkerTest):
         self.assertGreaterEqual(self.host.raw()[0].count("in child"), 4)
 
     def test_spawn_repeats_no_effect(self) -> None:
-        """A spawned child gets definitions and does not run the cells again. [W15]"""
+        """A spawned child gets definitions and does not run the cells again."""
         marks = os.path.join(self.host.dir, "marks")
         self.ok(f"open({marks!r}, 'a').write('x')\nimport multiprocessing as mp\ndef f(n): return n + 1")
         self.assertEqual(self.ok("with mp.get_context('spawn').Pool(1) as pool: got = pool.map(f, [1])\ngot").value, "[2]")
@@ -252,7 +252,7 @@ class Children(WorkerTest):
         self.assertEqual(self.ok("import sys\nhasattr(sys.modules['__main__'], '__file__'), __name__").value, "(False, '__main__')")
 
     def test_process_pool_executor(self) -> None:
-        """concurrent.futures works with a cell's function. [W15]"""
+        """concurrent.futures works with a cell's function."""
         code = (
             "from concurrent.futures import ProcessPoolExecutor\ndef g(n): return n * 2\n"
             "with ProcessPoolExecutor(2) as pool: got = list(pool.map(g, range(3)))\ngot"
@@ -264,7 +264,7 @@ class Loops(WorkerTest):
     """asyncio in its odder uses."""
 
     def test_asyncio_run(self) -> None:
-        """asyncio.run works where nothing awaits, else its error names the fix. [CP-030 W27]"""
+        """asyncio.run works where nothing awaits, else its error names the fix. [CP-030]"""
         self.ok("import asyncio\nasync def main(): return 3")
         self.assertEqual(self.ok("asyncio.run(main())").value, "3")
         self.assertIn("await main()", self.host.run("await asyncio.sleep(0)\nasyncio.run(main())").error)

@@ -27,15 +27,15 @@ class Interrupts(WorkerTest):
         self.assertEqual(self.ok("import asyncio\nawait asyncio.sleep(0)\nkept").value, "1")
 
     def test_sleep(self) -> None:
-        """A blocking sleep. [CP-026 W2]"""
+        """A blocking sleep. [CP-026]"""
         self.check("import time\ntime.sleep(600)")
 
     def test_await(self) -> None:
-        """A top-level await; the loop is usable afterwards. [CP-026 W1 W3]"""
+        """A top-level await; the loop is usable afterwards. [CP-026]"""
         self.check("import asyncio\nawait asyncio.sleep(600)")
 
     def test_sleep_inside_a_coroutine(self) -> None:
-        """A blocking sleep inside an awaited coroutine. [CP-026 W2]"""
+        """A blocking sleep inside an awaited coroutine. [CP-026]"""
         self.check("import time\nasync def f(): time.sleep(600)\nawait f()")
 
     def test_loop(self) -> None:
@@ -47,11 +47,11 @@ class Interrupts(WorkerTest):
         self.check("while True: print('x')")
 
     def test_asyncio_run(self) -> None:
-        """A loop of the cell's own. [CP-026 W27]"""
+        """A loop of the cell's own. [CP-026]"""
         self.check("import asyncio\nasyncio.run(asyncio.sleep(600))")
 
     def test_slow_repr(self) -> None:
-        """A repr that sleeps is interrupted; the value stays bound. [CP-033 W29]"""
+        """A repr that sleeps is interrupted; the value stays bound. [CP-033]"""
         self.ok("import time\nclass Slow:\n    def __repr__(self):\n        print('go', flush=True); time.sleep(600)")
         cell = self.host.start("kept = Slow()\nkept")
         self.host.until(lambda m: m["kind"] == "output" and "go" in m["text"])
@@ -60,7 +60,7 @@ class Interrupts(WorkerTest):
         self.assertEqual(self.ok("type(kept).__name__").value, "'Slow'")
 
     def test_signal_from_the_host(self) -> None:
-        """SIGINT does what the frame does, also in C code that holds the interpreter. [CP-026 W23]"""
+        """SIGINT does what the frame does, also in C code that holds the interpreter. [CP-026]"""
         for code in ("import re\nre.match('(a+)+$', 'a' * 60 + 'b')", "while True: pass"):
             with self.subTest(code):
                 cell = self.begun(code)
@@ -144,7 +144,7 @@ class Leaving(WorkerTest):
         self.assertEqual(self.host.process.wait(10), 0)
 
     def test_end_of_the_connection(self) -> None:
-        """A worker whose host has gone leaves, whatever its cell does. [CP-008 CP-027]"""
+        """A worker whose host has gone leaves, whatever its cell does. [CP-008]"""
         self.host.start("import time\ntime.sleep(600)")
         self.host.socket.shutdown(socket.SHUT_RDWR)
         self.assertEqual(self.host.process.wait(10), 0)
@@ -166,7 +166,7 @@ class Leaving(WorkerTest):
                 self.assertIn("reeve worker: read frame", host.raw()[1])
 
     def test_wrong_flags(self) -> None:
-        """A worker that cannot start says why. [CP-010]"""
+        """A worker that cannot start says why."""
         with self.assertRaisesRegex(AssertionError, "unknown flag '--nonsense'"):
             Host("--nonsense", "1")
 

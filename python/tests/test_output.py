@@ -80,7 +80,7 @@ class Records(WorkerTest):
         self.assertTrue(head == text[:REGION] and newest == text[-REGION:])
 
     def test_spool_survives_a_kill(self) -> None:
-        """What was printed is in the spool although the worker was killed. [CP-141 CP-024]"""
+        """What was printed is in the spool although the worker was killed. [CP-141]"""
         self.host.start("print('y' * 100_000)\nimport time\ntime.sleep(600)")
         path = os.path.join(self.host.dir, "spool-e-1")
         wait_for(lambda: os.path.exists(path) and spooled(path)[0] > 100_000, "the spool")
@@ -114,7 +114,7 @@ class Records(WorkerTest):
         self.assertTrue((result.value or "").endswith("vvv'"))
 
     def test_flood_does_not_grow_the_worker(self) -> None:
-        """Endless printing is bounded in memory and can be interrupted. [CP-141 W18]"""
+        """Endless printing is bounded in memory and can be interrupted. [CP-141]"""
         cell = self.host.start("while True: print('x' * 1000)")
         path = os.path.join(self.host.dir, "spool-e-1")
         wait_for(lambda: os.path.exists(path) and spooled(path)[0] > 1 << 20, "a first flood")
@@ -136,7 +136,7 @@ class Text(WorkerTest):
     """Text that is not plain."""
 
     def test_lone_surrogates(self) -> None:
-        """Half a surrogate pair comes out as its escape, everywhere. [CP-142 CP-033 W28]"""
+        """Half a surrogate pair comes out as its escape, everywhere. [CP-142 CP-033]"""
         self.assertEqual(self.ok("print('a\\ud83d')").text("stdout"), "a\\ud83d\n")
         self.assertEqual(self.ok("class C:\n    def __repr__(s): return 'r\\udc00'\nC()").value, "r\\udc00")
         self.assertIn("e\\ud83d", self.host.run("raise ValueError('e\\ud83d')").error)
@@ -178,7 +178,7 @@ class Late(WorkerTest):
             self.host.late.append(self.host.receive())
 
     def test_thread(self) -> None:
-        """A thread's output goes to the cell that started it. [CP-143 CP-033 W19]"""
+        """A thread's output goes to the cell that started it. [CP-143 CP-033]"""
         self.ok(
             "import threading\ngate = threading.Event()\n"
             "def work():\n    gate.wait(); print('from thread')\n"
@@ -190,7 +190,7 @@ class Late(WorkerTest):
         self.assertEqual({m["id"] for m in self.host.late}, {"e-1"})
 
     def test_task(self) -> None:
-        """A task's output too. [CP-143 W19]"""
+        """A task's output too. [CP-143]"""
         self.ok("import asyncio\ngate = asyncio.Event()\nasync def work():\n    await gate.wait(); print('from task')\nt = asyncio.create_task(work())")
         self.assertEqual(self.ok("gate.set()\nawait t\nprint('mine')").text("stdout"), "mine\n")
         self.late("e-1", "from task\n")

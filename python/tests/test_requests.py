@@ -35,7 +35,7 @@ class Requests(WorkerTest):
         return seen
 
     def test_every_method_and_its_defaults(self) -> None:
-        """The SDK sends each method of the protocol with all its members. [CP-034 CP-130 CP-133 CP-137]"""
+        """The SDK sends each method of the protocol with all its members. [CP-034]"""
         every = {"results": [{"ok": True, "tool": "t", "result": 1}], "items": [], "current": None}
         seen = self.record(every)
         scope = {"kind": "global"}
@@ -239,14 +239,14 @@ class Waiting(WorkerTest):
         self.ok("import asyncio\nfrom reeve import runtime, local, HostError")
 
     def test_wait_ends_the_cell(self) -> None:
-        """An accepted wait is the end of the cell: yielded, no error. [CP-051]"""
+        """An accepted wait is the end of the cell: yielded, no error."""
         result = self.host.run("before = 1\nawait runtime.wait(5, 'tea')\nafter = 1")
         self.assertEqual((result.status, result.error), ("yielded", None))
         self.assertEqual(self.seen, [{"method": "runtime.wait", "seconds": 5, "reason": "tea"}])
         self.assertEqual(self.ok("before, 'after' in globals()").value, "(1, False)")
 
     def test_catching_the_sentinel_restores_nothing(self) -> None:
-        """A yielded cell may ask nothing more, and stays yielded. [CP-041 CP-051]"""
+        """A yielded cell may ask nothing more, and stays yielded. [CP-041]"""
         result = self.host.run(
             "try: await runtime.wait()\nexcept BaseException: pass\n"
             "try: await local.send('x')\nexcept HostError as e: code = e.code"
@@ -256,13 +256,13 @@ class Waiting(WorkerTest):
         self.assertEqual(self.ok("code").value, "'scope_expired'")
 
     def test_error_after_a_wait_is_shown_but_changes_nothing(self) -> None:
-        """An exception on the way out is printed; the status stays. [CP-051]"""
+        """An exception on the way out is printed; the status stays."""
         result = self.host.run("try: await runtime.wait()\nfinally: 1 / 0")
         self.assertEqual((result.status, result.error), ("yielded", None))
         self.assertIn("ZeroDivisionError", result.text("stderr"))
 
     def test_wait_in_a_task_ends_the_cell(self) -> None:
-        """A wait accepted in a task of the cell ends the cell too. [CP-051]"""
+        """A wait accepted in a task of the cell ends the cell too."""
         result = self.host.run("t = asyncio.create_task(runtime.wait())\nawait asyncio.sleep(600)")
         self.assertEqual(result.status, "yielded")
 
@@ -288,7 +288,7 @@ class Names(WorkerTest):
         self.assertEqual(self.ok(code + checks).value, "(True, True, True, 'reeve')")
 
     def test_skills(self) -> None:
-        """Skills are importable by id and their revision is echoed. [CP-093 CP-094]"""
+        """Skills are importable by id and their revision is echoed."""
         revision = "ab" * 32
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({"revision": revision, "skills": [{"id": "read-mail", "body": "# read-mail\nslowly"}]}, file)

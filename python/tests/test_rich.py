@@ -95,14 +95,14 @@ class Figures(WorkerTest):
         self.ok("from matplotlib import pyplot as plt")
 
     def test_open_figures_become_pictures(self) -> None:
-        """Figures open at the end of a cell are sent and closed; the backend has no window. [CP-144 W21]"""
+        """Figures open at the end of a cell are sent and closed; the backend has no window. [CP-144]"""
         made = assembled(self.ok("import os\nf, g = plt.figure(), plt.figure()"))
         self.assertEqual([mime for mime, _ in made], ["image/png"] * 2)
         self.assertTrue(all(data.startswith(PNG) for _, data in made))
         self.assertEqual(self.ok("plt.get_fignums(), os.environ['MPLBACKEND']").value, "([], 'agg')")
 
     def test_loop_of_plots(self) -> None:
-        """show() in a loop holds one figure at a time. [CP-144 W21]"""
+        """show() in a loop holds one figure at a time. [CP-144]"""
         result = self.ok("most = 0\nfor n in range(30):\n    f = plt.figure(); plt.show(); most = max(most, len(plt.get_fignums()))\nmost")
         self.assertEqual((result.value, len(assembled(result))), ("0", 30))
 
