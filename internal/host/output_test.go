@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -231,4 +232,84 @@ func TestALongRunningOutputIsReadAroundItsGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-got
+}
+
+// CP-144: a picture is kept by its digest; the record names it.
+func TestPicturesAreArtifacts(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "CP-144 CP-035")
+	r := newRig(t)
+	c := r.open(t)
+	res := r.run(t, c, "s", `class P:
+    def _repr_png_(self): return b'\x89PNG\r\n\x1a\n' + bytes(700_000)
+P()`)
+	if res.Status != "ok" || len(res.Artifacts) != 1 || res.Artifacts[0].MIME != "image/png" || res.Artifacts[0].Size != 700_008 {
+		t.Fatalf("got %+v", res)
+	}
+	a, err := c.Artifact(t.Context(), res.Artifacts[0].SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := io.ReadAll(a)
+	if err != nil || !bytes.HasPrefix(b, []byte("\x89PNG")) || len(b) != 700_008 {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+// D11: the same picture twice is one artifact; W21: many pictures leave the record
+// small.
+func TestManyPicturesLeaveTheRecordSmall(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.open(t)
+	const show = "class P:\n    def _repr_png_(self): return b'\\x89PNG\\r\\n\\x1a\\n' + bytes(100_000)\nP()"
+	for range 3 {
+		if res := r.run(t, c, "s", show); len(res.Artifacts) != 1 || res.BytesTotal > 1000 {
+			t.Fatalf("got %+v", res)
+		}
+	}
+	u, err := c.Usage(t.Context())
+	if err != nil || u.Artifacts != 1 || u.PayloadBytes > 20_000 {
+		t.Errorf("usage %+v, %v", u, err)
+	}
+}
+
+// W18: output without end does not grow the core, and ends with head, tail, count
+// and a handle. Not parallel: it measures this process.
+func TestAFloodDoesNotGrowTheCore(t *testing.T) {
+	t.Attr("requirement", "CP-141")
+	r := newRig(t)
+	c := r.open(t)
+	r.run(t, c, "s", "1")
+	before := heap()
+	q := r.request("s", "while True: print('x' * 1000)")
+	q.TimeoutMS = 3000
+	res, err := c.Execute(t.Context(), q, nil)
+	if err != nil || res.Status != "interrupted" || res.Notice == nil || res.Spool == nil {
+		t.Fatalf("got status %s, notice %+v, spool %+v, %v", res.Status, res.Notice, res.Spool, err)
+	}
+	if grown := int64(heap()) - int64(before); grown > 50<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	line := strings.Repeat("x", 1000) + "\n"
+	record := text(res, "stdout")
+	if res.BytesTotal != res.Spool.Total || res.TruncatedBytes == 0 || len(record) > 65_536 || !strings.HasPrefix(record, line) {
+		t.Errorf("total %d, truncated %d, %d bytes in the record", res.BytesTotal, res.TruncatedBytes, len(record))
+	}
+	whole := readOutput(t, c, res.Cell, 0)
+	if whole.total != res.BytesTotal || strings.Trim(whole.body, "x\n") != "" || int64(len(whole.body)) != res.Spool.Size {
+		t.Errorf("by handle: total %d, %d bytes", whole.total, len(whole.body))
+	}
+	if after := r.run(t, c, "s", "2"); text(after, "result") != "2" || after.Generation != "g-1" {
+		t.Errorf("after the flood: %+v", after)
+	}
+}
+
+// heap is the memory in use after a collection.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
 }

@@ -305,3 +305,65 @@ func TestRecoveryClosesWhatWasOpen(t *testing.T) {
 }
 
 var _ control.Service = (*host.Core)(nil)
+
+// Two writers of one stream would be two histories: the session is set aside, its
+// worker ended, and nobody else is touched.
+func TestAForeignWriterSetsTheSessionAside(t *testing.T) {
+	t.Parallel()
+	r, u, c := unrulyRig(t)
+	r.run(t, c, "other", "1")
+	heads := int64(len(mustEvents(t, u, "s")))
+	_, payload, err := event.Encode(event.CellLateOutputV1{Cell: "cell_x", Stream: "stdout", Text: "who?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = u.Memory.Commit(t.Context(), journal.Batch{ID: "foreign", Append: []journal.Append{{
+		Stream: "session/s", Head: heads, Events: []journal.Event{{Kind: "cell.late_output", Version: 1, AtMS: 1, Payload: payload}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		res, err := c.Execute(t.Context(), r.request("s", "open('ran', 'w')"), nil)
+		if err == nil {
+			t.Fatalf("got %+v", res)
+		}
+	}
+	row, err := c.Session(t.Context(), "s")
+	if err != nil || row.State != "quarantined" || !strings.Contains(row.Reason, "session/s") {
+		t.Errorf("session %+v, %v", row, err)
+	}
+	if res := r.run(t, c, "other", "import os\nos.path.exists('ran')"); text(res, "result") != "False" || res.Generation != "g-1" {
+		t.Errorf("the other session: %+v", res)
+	}
+}
+
+// A handle that another core has drawn is exchanged before anything has run.
+func TestATakenHandleIsExchanged(t *testing.T) {
+	t.Parallel()
+	r, u, c := unrulyRig(t)
+	taken := ""
+	u.set(func(b journal.Batch) verdict {
+		if has(b, event.CellStarted) && taken == "" {
+			for _, rec := range b.Put {
+				if rec.Kind == "cell" {
+					taken = rec.Key
+				}
+			}
+			_, err := u.Memory.Commit(bg, journal.Batch{
+				ID:     "theirs",
+				Append: []journal.Append{{Stream: "session/theirs", Events: []journal.Event{{Kind: "x", Version: 1, AtMS: 1, Payload: []byte("{}")}}}},
+				Put:    []journal.Record{{Kind: "cell", Key: taken, Session: "theirs", State: "running", Body: []byte("{}")}},
+			})
+			must(err)
+		}
+		return verdict{write: true}
+	})
+	res := r.run(t, c, "s", "x")
+	if res.Cell == taken || taken == "" || text(res, "result") != "1" {
+		t.Errorf("got %+v, taken %s", res, taken)
+	}
+	if d, err := c.Cell(t.Context(), res.Cell); err != nil || d.Result.Status != "ok" {
+		t.Errorf("by its handle: %+v, %v", d.Result, err)
+	}
+}
