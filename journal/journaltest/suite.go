@@ -19,6 +19,12 @@ type Clock func() time.Time
 
 // Run holds an engine to the semantics of journal.Store. open returns a fresh,
 // empty store that takes the time for leases from now; the suite closes it.
+//
+// What a store owes to the whole system, whatever the engine: an acknowledged event
+// is there, in order and chained; a refused one is not; a receipt is written once,
+// however often its batch is sent; epochs only rise, and no commit carries an old
+// one; no session waits while input it has not seen is there. That this survives a
+// crash is for the engine's own tests: memory does not.
 func Run(t *testing.T, open func(t testing.TB, now Clock) Engine) {
 	t.Helper()
 	s := suite{open}
@@ -30,6 +36,7 @@ func Run(t *testing.T, open func(t testing.TB, now Clock) Engine) {
 		{"chain", testChain},
 		{"heads are compared", testHeads},
 		{"conditions", testConditions},
+		{"verified while written", testVerifyLive},
 		{"all or nothing", testAllOrNothing},
 		{"records", testRecords},
 		{"pages of records", testRecordPages},

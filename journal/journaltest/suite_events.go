@@ -481,3 +481,44 @@ func testConcurrentWriters(t *testing.T, s suite) {
 		t.Errorf("%d events, want %d", seq, writers*each)
 	}
 }
+
+// testVerifyLive verifies and signs while writers append: what grows meanwhile is
+// never taken for damage.
+func testVerifyLive(t *testing.T, s suite) {
+	st := s.fresh(t)
+	const writers, each = 3, 60
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for n := range each {
+				if _, err := st.Commit(t.Context(), appendTo(fmt.Sprint(n), fmt.Sprintf("s/%d", w), int64(n), "x")); err != nil {
+					t.Errorf("writer %d: %v", w, err)
+					return
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	var anchors []journal.Anchor
+	for last := false; !last; {
+		select {
+		case <-done:
+			last = true
+		default:
+		}
+		r := journal.Verify(t.Context(), st, anchors)
+		if r.Code() != "" || last && r.Events != writers*each {
+			t.Errorf("last %v: %+v", last, r)
+		}
+		a, err := journal.TakeAnchor(t.Context(), st, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		anchors = append(anchors[:min(len(anchors), 5)], a)
+	}
+	<-done
+}

@@ -14,11 +14,12 @@ var (
 	host2 = journal.Host{ID: "h2", Incarnation: 1}
 )
 
-func acquire(t testing.TB, s journal.Leaser, session string, h journal.Host) journal.Lease {
+// acquire takes the session "s".
+func acquire(t testing.TB, s journal.Leaser, h journal.Host) journal.Lease {
 	t.Helper()
-	l, err := s.Acquire(t.Context(), session, h)
+	l, err := s.Acquire(t.Context(), "s", h)
 	if err != nil {
-		t.Fatalf("acquire %q for %q: %v", session, h.ID, err)
+		t.Fatalf("acquire for %q: %v", h.ID, err)
 	}
 	return l
 }
@@ -32,12 +33,12 @@ func denied(t testing.TB, s journal.Leaser, session string, h journal.Host, code
 
 func testLeases(t *testing.T, s suite) {
 	st := s.fresh(t)
-	l := acquire(t, st, "s", host1)
+	l := acquire(t, st, host1)
 	if l != (journal.Lease{Session: "s", Host: "h1", Epoch: 1}) {
 		t.Errorf("first lease = %+v", l)
 	}
 	denied(t, st, "s", host2, fault.Conflict)
-	if l := acquire(t, st, "s", host1); l.Epoch != 2 {
+	if l := acquire(t, st, host1); l.Epoch != 2 {
 		t.Errorf("own lease again = %+v, want epoch 2", l)
 	}
 	if err := st.Release(t.Context(), l); fault.CodeOf(err) != fault.StaleEpoch {
@@ -46,7 +47,7 @@ func testLeases(t *testing.T, s suite) {
 	if err := st.Release(t.Context(), journal.Lease{Session: "s", Host: "h1", Epoch: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if l := acquire(t, st, "s", host2); l.Epoch != 3 {
+	if l := acquire(t, st, host2); l.Epoch != 3 {
 		t.Errorf("lease after release = %+v, want epoch 3", l)
 	}
 	// A new incarnation of the owner means that the process that owned it is gone.
@@ -54,7 +55,7 @@ func testLeases(t *testing.T, s suite) {
 	if _, err := st.Renew(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
-	if l := acquire(t, st, "s", host1); l.Epoch != 4 {
+	if l := acquire(t, st, host1); l.Epoch != 4 {
 		t.Errorf("lease from a dead incarnation = %+v, want epoch 4", l)
 	}
 	denied(t, st, "t", host2, fault.StaleEpoch)
@@ -86,7 +87,7 @@ func testLeaseExpiry(t *testing.T, s suite) {
 	clock := &manual{now: time.Unix(1_700_000_000, 0)}
 	st := s.freshAt(t, clock.read)
 	h1 := journal.Host{ID: "h1", Incarnation: 1, TTL: 10 * time.Second}
-	acquire(t, st, "s", h1)
+	acquire(t, st, h1)
 	clock.add(9 * time.Second)
 	denied(t, st, "s", host2, fault.Conflict)
 	if left, err := st.Renew(t.Context(), h1); err != nil || left != 10*time.Second {
@@ -95,7 +96,7 @@ func testLeaseExpiry(t *testing.T, s suite) {
 	clock.add(9 * time.Second)
 	denied(t, st, "s", host2, fault.Conflict)
 	clock.add(time.Second)
-	if l := acquire(t, st, "s", host2); l.Epoch != 2 {
+	if l := acquire(t, st, host2); l.Epoch != 2 {
 		t.Errorf("lease after expiry = %+v, want epoch 2", l)
 	}
 	// host2 never expires.
@@ -105,11 +106,11 @@ func testLeaseExpiry(t *testing.T, s suite) {
 
 func testFencing(t *testing.T, s suite) {
 	st := s.fresh(t)
-	old := acquire(t, st, "s", host1)
+	old := acquire(t, st, host1)
 	b := appendTo("1", "session/s", 0, "by epoch 1")
 	b.Lease = &old
 	must(t, st, b)
-	young := acquire(t, st, "s", journal.Host{ID: "h1", Incarnation: 2})
+	young := acquire(t, st, journal.Host{ID: "h1", Incarnation: 2})
 	late := appendTo("2", "session/s", 1, "late")
 	late.Lease = &old
 	refused(t, st, late, fault.StaleEpoch)
@@ -122,7 +123,7 @@ func testFencing(t *testing.T, s suite) {
 	released := appendTo("4", "session/s", 1, "after release")
 	released.Lease = &young
 	refused(t, st, released, fault.StaleEpoch)
-	now := acquire(t, st, "s", host2)
+	now := acquire(t, st, host2)
 	good := appendTo("5", "session/s", 1, "by epoch 3")
 	good.Lease = &now
 	must(t, st, good)

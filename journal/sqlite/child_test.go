@@ -2,11 +2,13 @@ package sqlite_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reeve-run/reeve/internal/anchor"
 	"github.com/reeve-run/reeve/journal"
@@ -22,13 +24,18 @@ type child struct {
 	count  map[string]int   // of lines, by their first word
 }
 
+// childLife ends a child that will not do what a test waits for.
+const childLife = 2 * time.Minute
+
 func startChild(t *testing.T, path string, env ...string) *child {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{cmd: exec.Command(exe), acked: map[string]int64{}, count: map[string]int{}}
+	ctx, cancel := context.WithTimeout(t.Context(), childLife)
+	t.Cleanup(cancel)
+	c := &child{cmd: exec.CommandContext(ctx, exe), acked: map[string]int64{}, count: map[string]int{}}
 	c.cmd.Env = append(append(os.Environ(), childPath+"="+path), env...)
 	c.cmd.Stderr = &c.stderr
 	out, err := c.cmd.StdoutPipe()
@@ -47,32 +54,32 @@ func startChild(t *testing.T, path string, env ...string) *child {
 }
 
 // read takes the next line; false at the end of the output.
-func (c *child) read(t *testing.T) (word string, ok bool) {
+func (c *child) read(t *testing.T) bool {
 	t.Helper()
 	if !c.out.Scan() {
-		return "", false
+		return false
 	}
-	var stream string
+	var word, stream string
 	var seq int64
 	if _, err := fmt.Sscan(c.out.Text(), &word, &stream, &seq); err != nil {
 		// The kill may cut the last line.
 		if c.out.Scan() {
 			t.Fatalf("child wrote %q, then more: %v", c.out.Text(), err)
 		}
-		return "", false
+		return false
 	}
 	c.count[word]++
 	if word == "ack" {
 		c.acked[stream] = max(c.acked[stream], seq)
 	}
-	return word, true
+	return true
 }
 
 // until reads lines until n begin with word.
 func (c *child) until(t *testing.T, word string, n int) {
 	t.Helper()
 	for c.count[word] < n {
-		if _, ok := c.read(t); !ok {
+		if !c.read(t) {
 			t.Fatalf("child ended: %v, %s", c.cmd.Wait(), c.stderr.String())
 		}
 	}
@@ -81,13 +88,11 @@ func (c *child) until(t *testing.T, word string, n int) {
 // rest reads what was printed before the end.
 func (c *child) rest(t *testing.T) {
 	t.Helper()
-	for {
-		if _, ok := c.read(t); !ok {
-			if err := c.out.Err(); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
+	for c.read(t) {
+		continue
+	}
+	if err := c.out.Err(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -107,35 +107,33 @@ func (c *conn) prepare(query string) (*lite.Stmt, error) {
 
 // exec runs one statement to its end, once.
 func (c *conn) exec(query string) error {
-	_, err := c.row(query, func(*lite.Stmt) {})
-	return err
+	return c.rows(query, func(*lite.Stmt) {})
 }
 
 func (c *conn) text(query string) (string, error) {
 	var s string
-	_, err := c.row(query, func(stmt *lite.Stmt) { s = stmt.ColumnText(0) })
+	err := c.rows(query, func(stmt *lite.Stmt) { s = stmt.ColumnText(0) })
 	return s, err
 }
 
 func (c *conn) number(query string) (int64, error) {
 	var n int64
-	_, err := c.row(query, func(stmt *lite.Stmt) { n = stmt.ColumnInt64(0) })
+	err := c.rows(query, func(stmt *lite.Stmt) { n = stmt.ColumnInt64(0) })
 	return n, err
 }
 
-// row runs a statement to its end and shows every row to see.
-func (c *conn) row(query string, see func(*lite.Stmt)) (rows int, err error) {
+// rows runs a statement to its end and shows every row to see.
+func (c *conn) rows(query string, see func(*lite.Stmt)) (err error) {
 	stmt, _, err := c.PrepareTransient(query)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, stmt.Finalize()) }()
 	for {
 		more, err := stmt.Step()
 		if err != nil || !more {
-			return rows, err
+			return err
 		}
-		rows++
 		see(stmt)
 	}
 }

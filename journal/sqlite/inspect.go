@@ -32,7 +32,7 @@ func checkFile(c *conn, path string) (string, error) {
 
 func structure(c *conn, pragma string) error {
 	var problems []string
-	_, err := c.row(pragma, func(s *lite.Stmt) {
+	err := c.rows(pragma, func(s *lite.Stmt) {
 		if line := s.ColumnText(0); line != "ok" {
 			problems = append(problems, line)
 		}

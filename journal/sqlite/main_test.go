@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 const (
 	childPath   = "JOURNAL_TEST_CHILD"
 	childUnsafe = "JOURNAL_TEST_CHILD_UNSAFE"
+	childPages  = "JOURNAL_TEST_CHILD_PAGES"
 )
 
 func TestMain(m *testing.M) {
@@ -42,7 +44,15 @@ const childWriters = 4
 func writeForever(path string) error {
 	// A short log is folded into the file every few dozen commits, so that faults hit
 	// checkpoints too.
-	s, err := sqlite.Open(context.Background(), path, sqlite.Options{Unsafe: os.Getenv(childUnsafe) != "", LogPages: 100})
+	opt := sqlite.Options{Unsafe: os.Getenv(childUnsafe) != "", LogPages: 100}
+	if pages := os.Getenv(childPages); pages != "" {
+		n, err := strconv.ParseInt(pages, 10, 64)
+		if err != nil {
+			return err
+		}
+		opt.LogPages = n
+	}
+	s, err := sqlite.Open(context.Background(), path, opt)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func history(c *conn) ([]migration, error) {
 	var rows []migration
 	n, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'")
 	if err == nil && n > 0 {
-		_, err = c.row("SELECT name, sha256 FROM migrations ORDER BY name", func(s *lite.Stmt) {
+		err = c.rows("SELECT name, sha256 FROM migrations ORDER BY name", func(s *lite.Stmt) {
 			rows = append(rows, migration{name: s.ColumnText(0), sum: s.ColumnText(1)})
 		})
 	}

@@ -316,7 +316,7 @@ func (s *Store) Info(ctx context.Context) (journal.Info, error) {
 		Migrations: s.start.migrations, StartCheck: s.start.check, Foreign: s.status.foreign.Load(),
 	}
 	err := s.readers.with(ctx, "read store state", func(c *conn) error {
-		_, err := c.row(sqlTotals, func(stmt *lite.Stmt) {
+		err := c.rows(sqlTotals, func(stmt *lite.Stmt) {
 			info.Events, info.Streams, info.PayloadBytes = stmt.ColumnInt64(0), stmt.ColumnInt64(1), stmt.ColumnInt64(2)
 		})
 		if err != nil {

@@ -189,9 +189,10 @@ func (w *writer) fold(now bool) {
 		w.conn.SetBusyTimeout(busyTimeout)
 	}
 	switch {
+	case err != nil && lite.ErrCode(err).ToPrimary() == lite.ResultIOErr:
+		w.distrust(err)
 	case err != nil:
-		// A checkpoint is only tidying: what it could not write stays in the log, and
-		// a disk that fails says so at the next commit.
+		// A checkpoint is only tidying: what the disk has no room for stays in the log.
 		w.foldAt += length
 	case folded < pages:
 		w.foldAt = pages + length/4
@@ -201,7 +202,7 @@ func (w *writer) fold(now bool) {
 }
 
 func (w *writer) checkpoint(mode string) (pages, folded int64, err error) {
-	_, err = w.conn.row("PRAGMA wal_checkpoint("+mode+")", func(s *lite.Stmt) {
+	err = w.conn.rows("PRAGMA wal_checkpoint("+mode+")", func(s *lite.Stmt) {
 		pages, folded = s.ColumnInt64(1), s.ColumnInt64(2)
 	})
 	return pages, folded, err
