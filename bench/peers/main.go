@@ -20,6 +20,7 @@ import (
 	"runtime"
 
 	"github.com/reeve-run/reeve/internal/supervise"
+	_ "github.com/reeve-run/reeve/internal/supervise/shim/early" // as in the real binary
 	"github.com/reeve-run/reeve/python"
 )
 
@@ -34,9 +35,6 @@ type options struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == supervise.ShimCommand {
-		os.Exit(supervise.ShimMain(os.Args[2:]))
-	}
 	var o options
 	flag.StringVar(&o.python, "python", "/usr/bin/python3", "interpreter of reeve's worker and of ipykernel")
 	flag.StringVar(&o.script, "ipykernel", "bench/peers/ipykernel_peer.py", "script that measures ipykernel; empty leaves it out")

@@ -14,18 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/reeve-run/reeve/internal/cli"
-	"github.com/reeve-run/reeve/internal/supervise"
+	// A worker's parent must start fast: this import runs it, when the command says so,
+	// before the rest of the binary is initialised.
+	_ "github.com/reeve-run/reeve/internal/supervise/shim/early"
 )
 
 func main() { os.Exit(run()) }
 
 // run returns the exit status.
 func run() int {
-	// Before anything else: a worker's parent must start fast, and its standard
-	// streams are the worker's.
-	if len(os.Args) > 1 && os.Args[1] == supervise.ShimCommand {
-		return supervise.ShimMain(os.Args[2:])
-	}
 	ctx, stop := signals()
 	defer stop()
 	return cli.Run(ctx, os.Args[1:], stdio(), programs())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/supervise/shim"
 	"github.com/reeve-run/reeve/wire"
 	"github.com/reeve-run/reeve/worker"
 )
@@ -113,13 +114,13 @@ func (p *Process) take(op *operation, step worker.Step) {
 			p.breakOff(protocolCause("the worker stopped reading: %v", err), false)
 		}
 	case worker.RungSignal:
-		p.order(orderInterrupt)
+		p.order(shim.Interrupt)
 	case worker.RungClose:
 		p.force(step.Rung, false)
 		_ = p.conn.net.Close()
 	case worker.RungTerminate:
 		p.force(step.Rung, false)
-		p.order(orderTerminate)
+		p.order(shim.Terminate)
 	case worker.RungKill:
 		p.force(step.Rung, true)
 	}

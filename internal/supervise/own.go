@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/internal/supervise/shim"
 	"github.com/reeve-run/reeve/worker"
 )
 
 const (
 	// killPatience is how long the shim has to bring everything down before it is
 	// killed itself: its own patience and some.
-	killPatience = shimPatience + 2*time.Second
+	killPatience = shim.Patience + 2*time.Second
 
 	// flushTime is how long the readers have for what is still in the pipes when
 	// every writer that can be found is gone. A descriptor passed to a stranger
@@ -26,22 +27,22 @@ const (
 func (p *Process) own(reader <-chan struct{}) {
 	defer close(p.done)
 	select {
-	case <-p.shim.exited:
-	case <-p.shim.ended:
+	case <-p.reports.exited:
+	case <-p.reports.ended:
 	case <-p.killing:
 	}
 	patience := time.NewTimer(killPatience)
 	select {
-	case <-p.shim.ended:
+	case <-p.reports.ended:
 	case <-patience.C:
 		_ = p.cmd.Process.Kill()
-		<-p.shim.ended
+		<-p.reports.ended
 	}
 	patience.Stop()
 	waitErr := p.cmd.Wait()
 	shims.drop(p.cmd.Process.Pid)
-	left := p.shim.left
-	if !p.shim.cleared {
+	left := p.reports.left
+	if !p.reports.cleared {
 		orphans, err := shims.sweep()
 		left = len(orphans)
 		if err != nil {
@@ -119,7 +120,7 @@ func (p *Process) judge(waitErr error) event.Cause {
 
 // observe is the cause as the exit status tells it.
 func (p *Process) observe(waitErr error) event.Cause {
-	r := &p.shim
+	r := &p.reports
 	switch {
 	case r.pid == 0:
 		text := r.failure

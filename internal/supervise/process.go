@@ -10,6 +10,7 @@ import (
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/supervise/shim"
 	"github.com/reeve-run/reeve/wire"
 	"github.com/reeve-run/reeve/worker"
 )
@@ -23,7 +24,7 @@ type Process struct {
 	socket  string // path of the socket, while there is one
 	cmd     *exec.Cmd
 	control *os.File // orders to the shim
-	shim    shimReports
+	reports reports
 	stdout  tail
 	stderr  tail
 	raw     []*os.File     // our ends of raw stdout and stderr
@@ -127,7 +128,7 @@ func (p *Process) begin(ctx context.Context, verb string, op *operation, m wire.
 	}
 	p.phase, p.op = next, op
 	p.mu.Unlock()
-	op.cpu, _ = cpuTime(p.shim.pid)
+	op.cpu, _ = cpuTime(p.reports.pid)
 	if err := p.conn.flush(); err != nil {
 		p.breakOff(protocolCause("the worker stopped reading: %v", err), true)
 	}
@@ -146,7 +147,7 @@ func refuseBegin(err error, verb, id string, running *operation) error {
 // finish hands a reported result to whoever waits for op. The caller has taken op
 // out of p under the lock.
 func (p *Process) finish(op *operation, result Completion) {
-	if now, ok := cpuTime(p.shim.pid); ok && now >= op.cpu {
+	if now, ok := cpuTime(p.reports.pid); ok && now >= op.cpu {
 		ms := (now - op.cpu).Milliseconds()
 		result.CPUMS = &ms
 	}
@@ -220,7 +221,7 @@ func (p *Process) breakOff(why event.Cause, kill bool) {
 	}
 	p.mu.Unlock()
 	if first {
-		p.order(orderKill)
+		p.order(shim.Kill)
 	}
 }
 
@@ -240,7 +241,7 @@ func (p *Process) Exit() Exit {
 }
 
 // PID is Python's process id.
-func (p *Process) PID() int { return p.shim.pid }
+func (p *Process) PID() int { return p.reports.pid }
 
 // ShimPID is the process id of Python's parent.
 func (p *Process) ShimPID() int { return p.cmd.Process.Pid }

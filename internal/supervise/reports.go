@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// shimReports is what the shim has said. Each field is set before the channel that
+// reports is what the shim has said. Each field is set before the channel that
 // stands under it is closed.
-type shimReports struct {
+type reports struct {
 	pid     int // Python's; 0 when it could not be started
 	failure string
 	started chan struct{}
@@ -24,13 +24,13 @@ type shimReports struct {
 	ended   chan struct{} // the shim says no more
 }
 
-func (r *shimReports) init() {
+func (r *reports) init() {
 	r.started, r.exited, r.ended = make(chan struct{}), make(chan struct{}), make(chan struct{})
 }
 
 // read follows the shim's reports until their end and closes f. exited stays open
 // when Python's end was never reported.
-func (r *shimReports) read(f *os.File) {
+func (r *reports) read(f *os.File) {
 	defer f.Close()
 	var once bool
 	start := func() {

@@ -36,7 +36,7 @@ func (p *Process) serve(listener *net.UnixListener, token string, verdict chan<-
 	}
 	// From here on nobody else can connect, and the path is gone (CP-003).
 	_ = listener.Close()
-	p.memory = watchMemory(p.shim.pid)
+	p.memory = watchMemory(p.reports.pid)
 	p.conn, p.hello = conn, hello
 	p.ready = time.Since(p.began)
 	p.mu.Lock()
@@ -59,9 +59,9 @@ func (p *Process) accept(listener *net.UnixListener) (*net.UnixConn, error) {
 		if err != nil {
 			return nil, err
 		}
-		<-p.shim.started
+		<-p.reports.started
 		pid, uid, err := peerOf(c)
-		if err == nil && pid == p.shim.pid && int(uid) == os.Getuid() {
+		if err == nil && pid == p.reports.pid && int(uid) == os.Getuid() {
 			return c, nil
 		}
 		p.counters.peers.Add(1)
@@ -122,8 +122,8 @@ func (p *Process) read() {
 		leaving := time.NewTimer(leaveTime)
 		defer leaving.Stop()
 		select {
-		case <-p.shim.exited:
-		case <-p.shim.ended:
+		case <-p.reports.exited:
+		case <-p.reports.ended:
 		case <-p.killing:
 		case <-leaving.C:
 			p.breakOff(protocolCause("the worker closed its connection and went on running"), true)

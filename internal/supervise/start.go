@@ -14,10 +14,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/supervise/shim"
 	"github.com/reeve-run/reeve/python"
 	"github.com/reeve-run/reeve/worker"
 )
@@ -45,6 +44,13 @@ func (e *StartError) Error() string {
 	return fmt.Sprintf("stdout %q, stderr %q",
 		lastLines(e.Exit.Stdout, 20), lastLines(e.Exit.Stderr, 20))
 }
+
+// ShimCommand and ShimMain are those of package shim, for a main that does not import
+// package early.
+const ShimCommand = shim.Command
+
+// ShimMain is shim.Main.
+func ShimMain(args []string) int { return shim.Main(args) }
 
 // Start spawns a worker and waits for its valid hello. The error is a fault:
 // unavailable when the interpreter cannot be run or said no hello in time (with
@@ -94,9 +100,9 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 		return p, nil
 	case err := <-verdict:
 		p.breakOff(protocolCause("the worker's hello was refused: %v", err), true)
-	case <-p.shim.exited:
+	case <-p.reports.exited:
 		p.breakOffEarly()
-	case <-p.shim.ended:
+	case <-p.reports.ended:
 		p.breakOffEarly()
 	case <-deadline.C:
 		p.breakOff(event.Cause{Kind: event.CauseStart,
@@ -190,7 +196,7 @@ func (p *Process) argv() []string {
 	argv := []string{
 		p.python, "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(p.spec.Source, python.Boot),
 		"--socket", p.socket,
-		"--token-fd", fmt.Sprint(pythonToken),
+		"--token-fd", fmt.Sprint(shim.PythonToken),
 		"--session", p.spec.Session,
 		"--generation", p.spec.Generation,
 		"--role", string(p.spec.Role),
@@ -227,7 +233,7 @@ func (p *Process) spawn() (token string, err error) {
 	p.cmd.Dir = p.spec.Dir
 	p.cmd.Env = append(p.spec.Env[:len(p.spec.Env):len(p.spec.Env)], Marker+"="+p.spec.Runtime)
 	p.cmd.Stdout, p.cmd.Stderr = outW, errW
-	p.cmd.ExtraFiles = []*os.File{shimControl - 3: controlR, shimReport - 3: reportW, shimToken - 3: tokenR}
+	p.cmd.ExtraFiles = []*os.File{shim.Control - 3: controlR, shim.Report - 3: reportW, shim.Token - 3: tokenR}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	p.began = time.Now()
 	if err := shims.start(p.cmd); err != nil {
@@ -238,12 +244,12 @@ func (p *Process) spawn() (token string, err error) {
 	// 64 bytes fit into any pipe. A child that ended without reading is seen by its end.
 	_, _ = tokenW.WriteString(token)
 	_ = tokenW.Close()
-	p.shim.init()
+	p.reports.init()
 	p.drains.Add(2)
 	p.raw = []*os.File{outR, errR}
 	go func() { defer p.drains.Done(); drain(outR, &p.stdout) }()
 	go func() { defer p.drains.Done(); drain(errR, &p.stderr) }()
-	go p.shim.read(reportR)
+	go p.reports.read(reportR)
 	return token, nil
 }
 
@@ -298,9 +304,9 @@ type shimTable struct {
 
 // start starts a shim and notes it before any sweep can see it.
 func (t *shimTable) start(cmd *exec.Cmd) error {
-	t.once.Do(func() { t.err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
+	t.once.Do(func() { t.err = shim.BecomeSubreaper() })
 	if t.err != nil {
-		return fmt.Errorf("become subreaper: %w", t.err)
+		return t.err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -322,21 +328,21 @@ func (t *shimTable) drop(pid int) {
 // of their own and are no shims, and all below them.
 func (t *shimTable) sweep() (left []int, err error) {
 	self := os.Getpid()
-	own, ok := statOf(self)
+	own, ok := shim.Stat(self)
 	if !ok {
 		return nil, errors.New("read own process state")
 	}
-	_, left, err = reapAll(shimPatience, func(all []procStat) []procStat {
+	_, left, err = shim.ReapAll(shim.Patience, func(all []shim.Proc) []shim.Proc {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		var orphans []procStat
+		var orphans []shim.Proc
 		var roots []int
 		for _, s := range all {
-			if s.ppid == self && s.session != own.session && !t.pids[s.pid] {
-				orphans, roots = append(orphans, s), append(roots, s.pid)
+			if s.PPID == self && s.Session != own.Session && !t.pids[s.PID] {
+				orphans, roots = append(orphans, s), append(roots, s.PID)
 			}
 		}
-		return append(orphans, below(all, roots...)...)
+		return append(orphans, shim.Below(all, roots...)...)
 	})
 	return left, err
 }

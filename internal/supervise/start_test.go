@@ -15,14 +15,12 @@ import (
 
 	"github.com/reeve-run/reeve/internal/reevetest"
 	"github.com/reeve-run/reeve/internal/supervise"
+	_ "github.com/reeve-run/reeve/internal/supervise/shim/early" // this binary is also the shim
 	"github.com/reeve-run/reeve/wire"
 	"github.com/reeve-run/reeve/worker"
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == supervise.ShimCommand {
-		os.Exit(supervise.ShimMain(os.Args[2:]))
-	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if unpacked.root != "" {
 			if err := os.RemoveAll(unpacked.root); err != nil {

@@ -11,19 +11,20 @@ import (
 	"strings"
 
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/supervise/shim"
 )
 
 // Strays lists processes that carry the marker of runtime in their environment:
 // workers and what they started, of this core or of one that died. A process that
 // cleared its environment is not among them.
 func Strays(runtime string) ([]int, error) {
-	all, err := processes()
+	all, err := shim.Processes()
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "list processes", "")
 	}
 	var found []int
 	for _, s := range marked(all, runtime) {
-		found = append(found, s.pid)
+		found = append(found, s.PID)
 	}
 	return found, nil
 }
@@ -33,16 +34,16 @@ func Strays(runtime string) ([]int, error) {
 // directories in it. Only the holder of the data directory's lock may call it,
 // before it starts workers. It returns the processes it killed.
 func Sweep(ctx context.Context, runtime string) (killed []int, err error) {
-	killed, left, err := reapAll(shimPatience, func(all []procStat) []procStat {
+	killed, left, err := shim.ReapAll(shim.Patience, func(all []shim.Proc) []shim.Proc {
 		if ctx.Err() != nil {
 			return nil
 		}
 		found := marked(all, runtime)
 		roots := make([]int, len(found))
 		for i, s := range found {
-			roots[i] = s.pid
+			roots[i] = s.PID
 		}
-		return append(found, below(all, roots...)...)
+		return append(found, shim.Below(all, roots...)...)
 	})
 	if err != nil {
 		return killed, fault.Wrap(err, fault.Unavailable, "sweep workers", runtime)
@@ -75,15 +76,15 @@ func Sweep(ctx context.Context, runtime string) (killed []int, err error) {
 
 // marked picks the processes with the marker. The environment of another user's
 // process cannot be read, and it is none of ours.
-func marked(all []procStat, runtime string) []procStat {
+func marked(all []shim.Proc, runtime string) []shim.Proc {
 	want := []byte(Marker + "=" + runtime)
 	self := os.Getpid()
-	var found []procStat
+	var found []shim.Proc
 	for _, s := range all {
-		if s.pid == self || s.state == 'Z' {
+		if s.PID == self || s.State == 'Z' {
 			continue
 		}
-		env, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/environ")
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID) + "/environ")
 		if err != nil {
 			continue
 		}

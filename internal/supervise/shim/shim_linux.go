@@ -1,72 +1,87 @@
-package supervise
+// Package shim is the small parent of every worker: it starts Python, tells the core
+// how that goes and ends, obeys the core's orders, and when Python has ended or the
+// core has gone it ends every descendant before it ends itself.
+//
+// Invariants: Main returns only when no descendant is left or those left cannot be
+// killed; a reaped pid is never signalled. The package must not know sessions, the
+// protocol or the journal, and it imports next to nothing: package early runs it
+// before the rest of the binary is initialised, so every import costs each start of
+// a worker (docs/decisions/0030-worker-shim.md).
+package shim
 
 import (
-	"bufio"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// ShimCommand is the hidden command under which main must call ShimMain before
-// anything else; Spec.Shim is the binary's path followed by it.
-const ShimCommand = "worker-shim"
+// Command is the hidden command that makes the binary a shim.
+const Command = "worker-shim"
 
 // Descriptors the core hands to the shim, and the one the shim hands to Python.
 const (
-	shimControl = 3 // orders from the core; its end of file is the core's end
-	shimReport  = 4 // reports to the core
-	shimToken   = 5 // the token, handed on
-	pythonToken = 3
+	Control     = 3 // orders from the core; its end of file is the core's end
+	Report      = 4 // reports to the core
+	Token       = 5 // the token, handed on
+	PythonToken = 3 // where Python finds it
 )
 
 // Orders, one byte each.
 const (
-	orderInterrupt = 'I' // SIGINT to Python
-	orderTerminate = 'T' // SIGTERM to Python's group
-	orderKill      = 'K' // SIGKILL to Python and every descendant
+	Interrupt = 'I' // SIGINT to Python
+	Terminate = 'T' // SIGTERM to Python's group
+	Kill      = 'K' // SIGKILL to Python and every descendant
 )
 
-// shimPatience is how long the shim goes on killing descendants that do not die,
+// Patience is how long the shim goes on killing descendants that do not die,
 // such as those of another user or in an uninterruptible wait, before it reports
 // them as left.
-const shimPatience = 5 * time.Second
+const Patience = 5 * time.Second
 
-// ShimMain is the life of Python's persistent parent: it starts the command in
+// Main is the life of Python's persistent parent: it starts the command in
 // args, reports its pid and its end, obeys orders, and returns when the command
 // and every descendant are gone. When the core goes away it kills them all.
-func ShimMain(args []string) int {
+func Main(args []string) int {
 	// Python's parent-death signal is tied to the thread that starts it, so that
 	// thread must live as long as the shim does.
 	runtime.LockOSThread()
-	debug.SetGCPercent(400)
-	report := os.NewFile(shimReport, "report")
-	control := os.NewFile(shimControl, "control")
+	report := os.NewFile(Report, "report")
+	control := os.NewFile(Control, "control")
 	if report == nil || control == nil || len(args) == 0 {
-		fmt.Fprintln(os.Stderr, "worker-shim is started by the reeve core, not by hand")
+		complain("this command is started by the reeve core, not by hand")
 		return 2
 	}
 	if err := closeOnExec(); err != nil {
-		fmt.Fprintln(os.Stderr, "worker-shim: list descriptors:", err)
+		complain("list descriptors: " + err.Error())
 		return 1
 	}
 	s := &shim{report: report}
 	if err := s.start(args); err != nil {
-		s.say("fail %s", strings.ReplaceAll(err.Error(), "\n", " "))
+		s.say("fail " + err.Error())
 		return 1
 	}
 	go s.obey(control)
 	s.wait()
 	return 0
+}
+
+// Numbers of the kernel that package syscall does not name.
+const (
+	waitAll      = 0  // P_ALL
+	setSubreaper = 36 // PR_SET_CHILD_SUBREAPER
+)
+
+// BecomeSubreaper makes this process the parent of every descendant whose own parent
+// ends.
+func BecomeSubreaper() error {
+	if _, _, err := syscall.RawSyscall6(syscall.SYS_PRCTL, setSubreaper, 1, 0, 0, 0, 0); err != 0 {
+		return os.NewSyscallError("become subreaper", err)
+	}
+	return nil
 }
 
 // closeOnExec marks every descriptor but the standard ones, also those that the
@@ -78,7 +93,7 @@ func closeOnExec() error {
 	}
 	for _, e := range entries {
 		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
+			syscall.CloseOnExec(fd)
 		}
 	}
 	return nil
@@ -92,14 +107,21 @@ type shim struct {
 	reaped bool
 }
 
-func (s *shim) say(format string, args ...any) {
+// say reports one line, none of whose texts holds a newline.
+func (s *shim) say(line string) {
 	// A core that cannot be told is gone, which obey notices by itself.
-	_, _ = fmt.Fprintf(s.report, format+"\n", args...)
+	_, _ = s.report.WriteString(line + "\n")
+}
+
+// complain goes to raw standard error, whose tail the core keeps. Nobody is left to
+// tell when that fails.
+func complain(text string) {
+	_, _ = os.Stderr.WriteString(Command + ": " + text + "\n")
 }
 
 func (s *shim) start(args []string) error {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become subreaper: %w", err)
+	if err := BecomeSubreaper(); err != nil {
+		return err
 	}
 	// Catching these also gives Python their default dispositions, whatever the
 	// core inherited: a shell's background job starts with SIGINT ignored.
@@ -107,18 +129,18 @@ func (s *shim) start(args []string) error {
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	pid, err := syscall.ForkExec(args[0], args, &syscall.ProcAttr{
 		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2, shimToken},
+		Files: []uintptr{0, 1, 2, Token},
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		return err
 	}
 	s.pid = pid
-	_ = unix.Close(shimToken)
+	_ = syscall.Close(Token)
 	// When memory runs out the worker should go before the core does. Not every
 	// kernel lets us say so, and then nothing is lost but that preference.
 	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("500"), 0)
-	s.say("pid %d", pid)
+	s.say("pid " + strconv.Itoa(pid))
 	go func() {
 		<-asked
 		s.killAll()
@@ -127,20 +149,19 @@ func (s *shim) start(args []string) error {
 }
 
 // obey carries out orders until the core closes its end or dies.
-func (s *shim) obey(control io.Reader) {
-	orders := bufio.NewReader(control)
+func (s *shim) obey(control *os.File) {
+	var order [1]byte
 	for {
-		order, err := orders.ReadByte()
-		if err != nil {
+		if _, err := control.Read(order[:]); err != nil {
 			s.killAll()
 			return
 		}
-		switch order {
-		case orderInterrupt:
+		switch order[0] {
+		case Interrupt:
 			s.signal(func() { _ = syscall.Kill(s.pid, syscall.SIGINT) })
-		case orderTerminate:
+		case Terminate:
 			s.signal(func() { _ = syscall.Kill(-s.pid, syscall.SIGTERM) })
-		case orderKill:
+		case Kill:
 			s.killAll()
 		}
 	}
@@ -167,8 +188,8 @@ func (s *shim) wait() {
 	for !s.reap() {
 		for {
 			// Sleeps until there is something to reap, without reaping it.
-			err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
-			if err != unix.EINTR {
+			_, _, err := syscall.Syscall6(syscall.SYS_WAITID, waitAll, 0, 0, syscall.WEXITED|syscall.WNOWAIT, 0, 0)
+			if err != syscall.EINTR {
 				break
 			}
 		}
@@ -178,11 +199,11 @@ func (s *shim) wait() {
 		return
 	}
 	self := os.Getpid()
-	killed, left, err := reapAll(shimPatience, func(all []procStat) []procStat { return below(all, self) })
+	killed, left, err := ReapAll(Patience, func(all []Proc) []Proc { return Below(all, self) })
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "worker-shim: list descendants:", err)
+		complain("list descendants: " + err.Error())
 	}
-	s.say("gone %d %d", len(killed), len(left))
+	s.say("gone " + strconv.Itoa(len(killed)) + " " + strconv.Itoa(len(left)))
 }
 
 // reap collects every child that has ended and reports Python's end, which makes
@@ -201,7 +222,7 @@ func (s *shim) reap() bool {
 			return s.reaped
 		case pid == s.pid:
 			s.reaped = true
-			s.say("exit %d %d", uint32(status), usage.Maxrss)
+			s.say("exit " + strconv.FormatUint(uint64(status), 10) + " " + strconv.FormatInt(usage.Maxrss, 10))
 		}
 	}
 }
