@@ -9,9 +9,12 @@ import (
 const usual = 2_048
 
 // digestOf hashes the canonical text that the parts make together (DV-011).
-func digestOf(parts ...string) Digest {
-	sum := sumOf(parts)
-	var form [64]byte
+func digestOf(parts ...string) Digest { return spell(sumOf(parts)) }
+
+func digestOfBytes(text []byte) Digest { return spell(sha256.Sum256(text)) }
+
+func spell(sum [sha256.Size]byte) Digest {
+	var form [2 * sha256.Size]byte
 	hex.Encode(form[:], sum[:])
 	return Digest(form[:])
 }
@@ -19,7 +22,7 @@ func digestOf(parts ...string) Digest {
 // hashes reports whether d is the digest of the parts.
 func (d Digest) hashes(parts ...string) bool {
 	sum := sumOf(parts)
-	var form [64]byte
+	var form [2 * sha256.Size]byte
 	hex.Encode(form[:], sum[:])
 	return string(d) == string(form[:])
 }

@@ -20,10 +20,9 @@ func (s State) Apply(e *Entry, index int, rules Rules) (State, *Rejection) {
 
 // Replay folds stored values from the first to the last, and calls each (when not nil)
 // with every one and what became of it. It is Apply for each, without the cost of a
-// State between them.
-func (s State) Replay(entries iter.Seq[*Entry], rules func(ScopeID) Rules, each func(*Accepted, *Rejection)) State {
+// State between them. index is the place of the first among the stored values.
+func (s State) Replay(entries iter.Seq[*Entry], index int, rules func(ScopeID) Rules, each func(*Accepted, *Rejection)) State {
 	f := fold{own: new(owner), state: s}
-	index := 0
 	for e := range entries {
 		a, no := f.apply(e, index, rules(e.Scope))
 		if each != nil {
@@ -86,7 +85,7 @@ func (f *fold) apply(e *Entry, index int, rules Rules) (*Accepted, *Refusal) {
 	if e.shape != nil {
 		return nil, e.shape
 	}
-	s := step{fold: f, Accepted: &Accepted{Entry: e, StoredIndex: index}, scope: scope}
+	s := step{fold: f, Accepted: &Accepted{Entry: e, index: index}, scope: scope}
 	s.causes = s.room[:0]
 	for _, ref := range e.Causes {
 		cause, found := f.state.events.get(ref.Event)
@@ -99,6 +98,7 @@ func (f *fold) apply(e *Entry, index int, rules Rules) (*Accepted, *Refusal) {
 	if no != nil {
 		return nil, no
 	}
+	s.self = s.Accepted
 	f.state.events.set(f.own, e.Event, s.Accepted)
 	s.editScope().head = s.Accepted
 	return s.Accepted, nil

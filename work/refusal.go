@@ -34,6 +34,19 @@ const (
 	PreflightRejected     Code = "preflight-rejected"
 )
 
+// The codes of receipts and their pages.
+const (
+	UnacceptedEvent      Code = "unaccepted-event"
+	NoncanonicalOrder    Code = "noncanonical-event-order"
+	InvalidReceiptInput  Code = "invalid-input"
+	InvalidProjection    Code = "invalid-projection"
+	ProjectionRefreshing Code = "projection-refreshing"
+	InvalidCursor        Code = "invalid-cursor"
+	StaleCursor          Code = "stale-cursor"
+	InvalidPage          Code = "invalid-page"
+	StalePage            Code = "stale-page"
+)
+
 // Transition is the inner code of TransitionRejected. It is empty when the scope is
 // closed.
 type Transition string

@@ -61,9 +61,9 @@ func TestReplayVectors(t *testing.T) {
 			t.Parallel()
 			expect := member(t, v, "expect")
 			var accepted, rejected []canon.Value
-			state := work.State{}.Replay(slices.Values(entries(t, v)), work.All(work.Reference), func(a *work.Accepted, r *work.Rejection) {
+			state := work.State{}.Replay(slices.Values(entries(t, v)), 0, work.All(work.Reference), func(a *work.Accepted, r *work.Rejection) {
 				if a != nil {
-					accepted = append(accepted, canon.OfNumber(float64(a.StoredIndex)))
+					accepted = append(accepted, canon.OfNumber(float64(a.StoredIndex())))
 				} else {
 					rejected = append(rejected, plainRejection(r))
 				}

@@ -60,7 +60,7 @@ func (s *step) startInvocation(p *StartInvocation) *Refusal {
 	next.invocation = p.Invocation
 	sc.assignments.set(s.own, p.Assignment, &next)
 	sc.invocations.set(s.own, p.Invocation, p.Assignment)
-	sc.active, sc.activeFrame, sc.activeBits = p, a.Frame, a.bits
+	sc.active, sc.activeBy, sc.activeFrame, sc.activeBits = p, s.Ref(), a.Frame, a.bits
 	return nil
 }
 
@@ -98,7 +98,7 @@ func (s *step) settle(p *Settle) *Refusal {
 	next := *a
 	next.settlement = p
 	sc.assignments.set(s.own, p.Assignment, &next)
-	sc.active, sc.activeFrame, sc.activeBits = nil, "", targets{}
+	sc.active, sc.activeBy, sc.activeFrame, sc.activeBits = nil, EventRef{}, "", targets{}
 	if blocker != nil {
 		s.editFrame(f).block(blocker)
 	}

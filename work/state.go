@@ -16,11 +16,17 @@ type State struct {
 	open   table[ScopeID, struct{}] // scopes whose root is open
 }
 
-// Accepted is an event that a state took in.
+// Accepted is an event that a state took in. Only a State makes one, and a copy of one
+// has no receipt.
 type Accepted struct {
 	*Entry
-	StoredIndex int // among the stored values of the branch, rejected ones counted (DV-150)
+	self  *Accepted
+	index int
 }
+
+// StoredIndex is the place of the event among the stored values of the branch, rejected
+// ones counted (DV-150).
+func (a *Accepted) StoredIndex() int { return a.index }
 
 // Len counts the accepted events.
 func (s *State) Len() int { return s.events.len() }
@@ -71,18 +77,20 @@ type Scope struct {
 	// authorization, so only the debts of the last landing can be pending.
 	reroute, verify bool
 
-	frames      table[FrameID, *Frame]
-	opened      int // frames ever opened
-	openFrames  table[FrameID, struct{}]
-	assignments table[AssignmentID, *Assignment]
-	recorded    int // assignments ever recorded
-	invocations table[InvocationID, AssignmentID]
-	active      *StartInvocation
-	activeFrame FrameID
-	activeBits  targets // of the frame's obligations
-	snapshots   table[SnapshotID, *Snapshot]
-	bases       table[BasisID, *Basis]
-	supports    table[SupportID, *Accepted]
+	frames        table[FrameID, *Frame]
+	opened        int // frames ever opened
+	openFrames    table[FrameID, struct{}]
+	lastConcluded int64
+	assignments   table[AssignmentID, *Assignment]
+	recorded      int // assignments ever recorded
+	invocations   table[InvocationID, AssignmentID]
+	active        *StartInvocation
+	activeBy      EventRef
+	activeFrame   FrameID
+	activeBits    targets // of the frame's obligations
+	snapshots     table[SnapshotID, *Snapshot]
+	bases         table[BasisID, *Basis]
+	supports      table[SupportID, *Accepted]
 }
 
 type landing struct {
@@ -153,6 +161,9 @@ func (s *Scope) OpenFrames() []*Frame {
 	slices.SortFunc(all, func(a, b *Frame) int { return strings.Compare(string(a.ID()), string(b.ID())) })
 	return all
 }
+
+// LastConcluded is the sequence of the last conclusion in the scope, 0 before the first.
+func (s *Scope) LastConcluded() int64 { return s.lastConcluded }
 
 // Concluded counts the frames that have a conclusion.
 func (s *Scope) Concluded() int { return s.frames.len() - s.openFrames.len() }
