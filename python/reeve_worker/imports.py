@@ -2,7 +2,7 @@
 
 A name outside the standard library brings in site, so that installed packages are
 found although the interpreter started without them (-S). A few standard modules get
-a finishing touch once they are loaded. klbr and klbr_hooks are other names of ours.
+a finishing touch once they are loaded. klbr is another name of the SDK.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ else:
     from _frozen_importlib_external import PathFinder
 
 
-_OURS = frozenset(("reeve", "reeve_worker", "reeve_hooks"))
-_ALIASES = {"klbr": "reeve", "klbr_hooks": "reeve_hooks"}
+_OURS = frozenset(("reeve", "reeve_worker"))
+_ALIASES = {"klbr": "reeve"}
 
 if TYPE_CHECKING:
     Touch = Callable[[ModuleType], None]

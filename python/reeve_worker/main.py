@@ -28,6 +28,8 @@ def _flags(argv: list[str]) -> dict[str, str]:
     for name in _FLAGS:
         if name not in flags:
             _fail(EXIT_USAGE, f"flag {name} is missing")
+    if flags["--role"] != "workbench":
+        _fail(EXIT_USAGE, f"role {flags['--role']!r}: only workbench is known")
     return flags
 
 
@@ -66,6 +68,7 @@ def main(argv: list[str]) -> None:
     token = _token(int(flags["--token-fd"]))
 
     from reeve_worker.channel import Channel
+    from reeve_worker.reader import Reader
     from reeve_worker.runloop import Worker
 
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -86,6 +89,6 @@ def main(argv: list[str]) -> None:
         "skills": skills,
     }
     channel.send(hello)
-    _thread.start_new_thread(worker.read, ())
+    _thread.start_new_thread(Reader(worker).run, ())
     sys.modules.pop("reeve_worker.main", None)
     worker.serve()

@@ -1,7 +1,6 @@
 """The life of a worker: take an operation, run it, tell how it ended.
 
-Owned by the main thread. The reader thread touches only what its methods here say:
-the inbox, the id of the running operation, pending host replies.
+Owned by the main thread. The reader thread calls claim, hand_over, refuse and deliver.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import _thread
 import builtins
 import os
 import sys
-from time import sleep
 
 from reeve_worker.capture import ORIGIN, Capture, Cell, EmptyInput, TextStream, refuse_input, thread_starters
 from reeve_worker.channel import Channel
@@ -22,7 +20,6 @@ from reeve_worker.messages import MAX_FRAME, MAX_NAMES
 from reeve_worker.namespace import COROUTINE, Namespace, Program
 from reeve_worker.output import Flusher, Output
 from reeve_worker.rich import Artifacts, is_rich, prepare_matplotlib, prepare_pyplot
-from reeve_worker.strictjson import Fault
 
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
@@ -34,8 +31,6 @@ else:
     import _queue
 
 
-_GRACE = 1.5  # seconds a shutdown may take before the process leaves by force
-EXIT_FAULT = 70  # the host broke the protocol
 _NOTHING: Any = object()  # a cell without a final expression
 
 
@@ -56,7 +51,7 @@ class Worker:
         self.channel = channel
         self.directory = directory
         self.pid = os.getpid()
-        self.inbox: "_queue.SimpleQueue[dict[str, Any]]" = _queue.SimpleQueue()
+        self._inbox: "_queue.SimpleQueue[dict[str, Any]]" = _queue.SimpleQueue()
         self.interrupts = Interrupts()
         self.context = _contextvars.copy_context()
         self.loops = Loops(self.interrupts, self.context)
@@ -117,68 +112,37 @@ class Worker:
             "late_output": self._late_output,
         }
 
+    def claim(self, operation: str) -> str:
+        """Make operation the one under way; return the id of the one that already is."""
+        with self._busy_lock:
+            running, self.busy = self.busy, self.busy or operation
+        return running
+
+    def _unclaim(self) -> None:
+        with self._busy_lock:
+            self.busy = ""
+
+    def hand_over(self, message: dict[str, Any]) -> None:
+        """Give the main thread a message, waking it if it idles in its loop."""
+        self._inbox.put(message)
+        self.loops.wake()
+
+    def refuse(self, operation: str, why: str) -> None:
+        """Answer an operation that is not run."""
+        self.channel.send({"kind": "completed", "id": operation, "result": {"kind": "failed", "error": why}})
+
+    def deliver(self, message: dict[str, Any]) -> None:
+        """Give a reply to the request that waits for it."""
+        if self._requests is None:
+            self._late_replies += 1
+        else:
+            self._requests.deliver(message)
+
     def _forked(self) -> None:
         self.capture.forked = True
         if self._requests is not None:
             self._requests.forked = True
         self.channel.abandon()
-
-    # --- the reader thread ---
-
-    def read(self) -> None:
-        """Take frames until the host is gone; never returns."""
-        try:
-            while True:
-                message = self.channel.receive()
-                if message is None:
-                    os._exit(0)
-                self._take(message)
-        except Fault as fault:
-            os.write(2, f"reeve worker: read frame: {fault}\n".encode())
-            os._exit(EXIT_FAULT)
-        except BaseException as error:
-            os.write(2, f"reeve worker: reader failed: {describe(error)}\n".encode())
-            os._exit(EXIT_FAULT)
-
-    def _take(self, message: dict[str, Any]) -> None:
-        kind = message["kind"]
-        if kind == "execute":
-            with self._busy_lock:
-                running, self.busy = self.busy, self.busy or message["id"]
-            if running:
-                self._refuse(message["id"], f"operation {running!r} is still running")
-                return
-            self._queue(message)
-        elif kind == "interrupt":
-            if message["id"] == self.busy:
-                self.interrupts.ask(message["id"])
-            else:
-                self.interrupts.ignored += 1
-        elif kind == "host_reply":
-            if self._requests is None:
-                self._late_replies += 1
-            else:
-                self._requests.deliver(message)
-        elif kind == "shutdown":
-            self._shut_down(message)
-        else:
-            raise Fault(f"message.kind: {kind!r} is not for a workbench")
-
-    def _refuse(self, operation: str, why: str) -> None:
-        self.channel.send({"kind": "completed", "id": operation, "result": {"kind": "failed", "error": why}})
-
-    def _queue(self, message: dict[str, Any]) -> None:
-        self.inbox.put(message)
-        self.loops.wake()
-
-    def _shut_down(self, message: dict[str, Any]) -> None:
-        self._queue(message)
-        if self.busy:
-            self.interrupts.ask(self.busy)
-        sleep(_GRACE)
-        os._exit(0)
-
-    # --- the main thread ---
 
     def serve(self) -> None:
         """Run operations until a shutdown; never returns."""
@@ -200,19 +164,18 @@ class Worker:
         self._leave_if_forked(error)
         self.interrupts.end()
         if self.busy == operation:
-            with self._busy_lock:
-                self.busy = ""
-            self._refuse(operation, f"telling the outcome failed: {describe(error)}")
+            self._unclaim()
+            self.refuse(operation, f"telling the outcome failed: {describe(error)}")
         else:
             self.channel.flush()
             self._report(error)
 
     def _next(self) -> dict[str, Any]:
         if self.loops.loop is None or self.loops.loop.is_closed():
-            return self.inbox.get()
-        while self.inbox.empty():
-            self.loops.idle(lambda: not self.inbox.empty())
-        return self.inbox.get()
+            return self._inbox.get()
+        while self._inbox.empty():
+            self.loops.idle(lambda: not self._inbox.empty())
+        return self._inbox.get()
 
     def _report(self, error: BaseException) -> None:
         """Print what happened between cells, as late output of the last one."""
@@ -344,8 +307,7 @@ class Worker:
         if added or removed:
             self._send_names(cell.id, added, removed)
         output, dropped = cell.output.finish(result)
-        with self._busy_lock:
-            self.busy = ""
+        self._unclaim()
         self.channel.send(
             {
                 "kind": "completed",
