@@ -49,8 +49,10 @@ func (a *app) finish(ctx context.Context, ans answer) int {
 		a.report(err)
 		return exitStatus(ctx, err)
 	}
-	// What --jq makes of a failure may say nothing.
-	if ans.err != nil && (!a.machine() || a.set.jq != "") {
+	// A follower that was told to stop did what it was for. What --jq makes of a
+	// failure may say nothing.
+	told := ans.streamed && fault.CodeOf(ans.err) == fault.Cancelled
+	if ans.err != nil && !told && (!a.machine() || a.set.jq != "") {
 		a.tell(ans.err)
 	}
 	return exitStatus(ctx, ans.err)

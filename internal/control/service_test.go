@@ -153,6 +153,7 @@ func TestSameFaultsThroughTheSocket(t *testing.T) {
 	t.Parallel()
 	for _, code := range fault.Codes() {
 		t.Run(string(code), func(t *testing.T) {
+			t.Attr("requirement", "CP-134")
 			t.Parallel()
 			err := fault.Wrap(errors.New("cause\nof it"), code, "do", `a "thing"`).WithNext("do %s", "that")
 			err.Retry = code == fault.Unavailable || code == fault.Timeout

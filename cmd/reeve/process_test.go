@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/reevetest"
+)
+
+// place is a user's working directory with a data directory of its own.
+type place struct {
+	home, work string
+	env        []string
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	dir := t.TempDir()
+	p := place{home: filepath.Join(dir, "home"), work: filepath.Join(dir, "work")}
+	if err := os.Mkdir(p.work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.env = append(os.Environ(), "HOME="+dir, "REEVE_HOME="+p.home, "REEVE_WORKER_PYTHON="+reevetest.Python(t).Path)
+	t.Cleanup(func() { stopCore(t, p.home) })
+	return p
+}
+
+// reeve is a command line in p that has not started yet.
+func (p place) reeve(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &exec.Cmd{Path: self, Args: append([]string{"reeve"}, args...), Dir: p.work, Env: p.env}
+}
+
+// begun starts a command and returns when its standard output has the line.
+func begun(t *testing.T, cmd *exec.Cmd, line string) (out io.Reader, stderr *bytes.Buffer) {
+	t.Helper()
+	stderr = &bytes.Buffer{}
+	cmd.Stderr = stderr
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(pipe)
+	if got, err := r.ReadString('\n'); got != line+"\n" {
+		t.Fatalf("first line %q, %v, want %q\n%s", got, errors.Join(err, cmd.Wait()), line, stderr)
+	}
+	return r, stderr
+}
+
+// ended returns the exit status of a command that begun started.
+func ended(t *testing.T, cmd *exec.Cmd, out io.Reader) int {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, out); err != nil {
+		t.Error(err)
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+func TestSignalsInterruptTheCell(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[syscall.Signal]int{syscall.SIGINT: fault.ExitInterrupted, syscall.SIGTERM: fault.ExitTerminated} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			cmd := p.reeve(t, "cell", "run", `kept = 1; print("up", flush=True); import time; time.sleep(600)`)
+			out, stderr := begun(t, cmd, "up")
+			if err := cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			if got := ended(t, cmd, out); got != want || !strings.Contains(stderr.String(), "next: reeve cell show cell_") {
+				t.Errorf("status %d, want %d and the handle\n%s", got, want, stderr)
+			}
+			after, err := p.reeve(t, "cell", "run", "kept").Output()
+			if err != nil || string(after) != "1\n" {
+				t.Errorf("the namespace after the interrupt: %q, %v", after, err)
+			}
+		})
+	}
+}
+
+func TestSecondSignalLeavesAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	cmd := p.reeve(t, "cell", "run", "--jsonl", "--jq", ".kind + .text", `
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print("up", flush=True)
+while True: pass`)
+	out, stderr := begun(t, cmd, "started")
+	lines := bufio.NewScanner(out)
+	await := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if lines.Text() == want {
+				return
+			}
+		}
+		t.Fatalf("no line %q\n%s", want, stderr)
+	}
+	await("outputup")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	await("interrupting")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if got := ended(t, cmd, out); got != fault.ExitInterrupted || strings.Contains(stderr.String(), "reeve") {
+		t.Errorf("status %d, want %d without a word about the cell\n%s", got, fault.ExitInterrupted, stderr)
+	}
+}
+
+// The core is killed under a running cell: the outcome is unknown to the caller, who
+// is told where to look, and the next command finds the record.
+func TestKilledCoreIsAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	cmd := p.reeve(t, "cell", "run", `print("up", flush=True); import time; time.sleep(600)`)
+	out, stderr := begun(t, cmd, "up")
+	core, err := control.ReadCore(p.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(core.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := ended(t, cmd, out); got != fault.ExitUnknown {
+		t.Errorf("status %d, want %d\n%s", got, fault.ExitUnknown, stderr)
+	}
+	_, show, found := strings.Cut(stderr.String(), "reeve cell show ")
+	if !found {
+		t.Fatalf("the handle is not named:\n%s", stderr)
+	}
+	status, err := p.reeve(t, "cell", "show", strings.TrimSpace(show), "--jq", ".data.result.status").Output()
+	if err != nil || string(status) != "interrupted\n" && string(status) != "failed\n" {
+		t.Errorf("the record says %q, %v", status, err)
+	}
+}
+
+// A core that cannot start says why through the command that needed it.
+func TestCoreThatCannotStartIsExplained(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if err := os.Mkdir(p.home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.home, "config.toml"), []byte("[worker]\npyhton = \"x\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := p.reeve(t, "cell", "run", "1", "--json")
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := cmd.Run()
+	if cmd.ProcessState.ExitCode() != fault.ExitUsage || !strings.Contains(out.String(), "worker.pyhton") || !strings.Contains(out.String(), "worker.python") || stderr.Len() > 0 {
+		t.Errorf("%v\nstdout %s\nstderr %s", err, &out, &stderr)
+	}
+}
