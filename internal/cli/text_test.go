@@ -17,8 +17,8 @@ import (
 func TestDefaultSession(t *testing.T) {
 	t.Parallel()
 	for dir, want := range map[string]string{
-		"/home/ann/Proj_1.x": "Proj_1.x-",
-		"/home/ann/a b/ü":    "_-",
+		"/srv/ann/Proj_1.x": "Proj_1.x-",
+		"/srv/ann/a b/ü":    "_-",
 		"/":                  "_-",
 	} {
 		got := cli.DefaultSession(dir)
