@@ -125,8 +125,8 @@ func waitForEvent(t *testing.T, c *host.Core, session string, kind event.Kind) c
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var found control.EventRow
-	q := control.EventQuery{Session: session, Kinds: []string{string(kind)}, Max: 1, Follow: true}
-	err := c.Events(ctx, q, func(e control.EventRow) error { found = e; return nil })
+	q := control.EventQuery{Session: session, Kinds: []string{string(kind)}, Follow: true}
+	err := c.Events(ctx, q, func(e control.EventRow) error { found = e; cancel(); return nil })
 	if err != nil || found.ID == 0 {
 		t.Fatalf("no %s within a minute: %v", kind, err)
 	}
