@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/mcpserve"
 	"github.com/reeve-run/reeve/internal/reevetest"
@@ -28,7 +30,12 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(reevetest.Main(m))
+	status := reevetest.Main(m)
+	if err := goleak.Find(); err != nil && status == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
 }
 
 type noisy struct{ *memory }

@@ -1,11 +1,6 @@
 package mcpserve
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-)
+import "github.com/modelcontextprotocol/go-sdk/mcp"
 
 const instructions = "reeve runs Python in workbenches that keep their names between calls and records every cell. " +
 	"Each result names its cell; status reads that cell's output again, whole or in ranges, also after a timeout."
@@ -124,60 +119,4 @@ func (s *Server) register() {
 		Annotations: &mcp.ToolAnnotations{Title: "Look", ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: yes(false)},
 	}, s.status)
 	s.registerResources()
-}
-
-// Surface is what a client is told about the tools before any work starts.
-type Surface struct {
-	Tools    []string
-	Bytes    int      // of the tools/list result
-	Tokens   int      // estimated, four bytes each
-	Problems []string // schema roots that clients are known to refuse
-}
-
-// Budget is the most tokens that the tool list may take of a model's context.
-const Budget = 1500
-
-// Describe measures the tools as a client receives them in list.
-func Describe(list *mcp.ListToolsResult) (Surface, error) {
-	b, err := json.Marshal(list)
-	if err != nil {
-		return Surface{}, fmt.Errorf("encode tool list: %w", err)
-	}
-	out := Surface{Bytes: len(b), Tokens: (len(b) + 3) / 4}
-	for _, t := range list.Tools {
-		out.Tools = append(out.Tools, t.Name)
-		for _, side := range []struct {
-			name   string
-			schema any
-		}{{"inputSchema", t.InputSchema}, {"outputSchema", t.OutputSchema}} {
-			if side.schema == nil && side.name == "outputSchema" {
-				continue
-			}
-			for _, p := range rootProblems(side.schema) {
-				out.Problems = append(out.Problems, fmt.Sprintf("%s %s: %s", t.Name, side.name, p))
-			}
-		}
-	}
-	return out, nil
-}
-
-func rootProblems(s any) []string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	var root map[string]any
-	if err := json.Unmarshal(b, &root); err != nil || root == nil {
-		return []string{"the root is not an object"}
-	}
-	var out []string
-	if root["type"] != "object" {
-		out = append(out, fmt.Sprintf("root type is %v", root["type"]))
-	}
-	for _, k := range []string{"anyOf", "oneOf", "allOf", "$ref", "not"} {
-		if _, has := root[k]; has {
-			out = append(out, "root has "+k)
-		}
-	}
-	return out
 }
