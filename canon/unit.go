@@ -54,7 +54,7 @@ func loneUnit(s string) (rune, bool) {
 // counts (DV-020).
 func Units(s string) int {
 	n := 0
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		switch c := s[i]; {
 		case c >= 0xf0:
 			n += 2

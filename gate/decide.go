@@ -16,7 +16,7 @@ func (p *Policy) Decide(r Request) Decision {
 		return Decision{Ruling: Error, Reason: err.Error(), Digest: p.digest}
 	}
 	req, entities := r.cedar()
-	verdict, diag := p.set.IsAuthorized(entities, req)
+	verdict, diag := cedar.Authorize(p.set, entities, req)
 	d := Decision{Digest: p.digest}
 	switch {
 	case len(diag.Errors) > 0:
@@ -63,7 +63,7 @@ func (p *Policy) forbidden(d *Decision, r Request, diag cedar.Diagnostic, req ce
 // not hold: they say what would allow it.
 func (p *Policy) unpermitted(d *Decision, r Request, req cedar.Request, entities cedar.EntityGetter) {
 	d.Ruling = Deny
-	_, near := p.scopes.IsAuthorized(entities, req)
+	_, near := cedar.Authorize(p.scopes, entities, req)
 	var remedies []string
 	for _, id := range ruleIDs(near.Reasons) {
 		rule := p.rules[id]

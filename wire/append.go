@@ -206,7 +206,7 @@ func appendText(out []byte, name, text string) []byte {
 	const digits = "0123456789abcdef"
 	out = append(append(out, name...), '"')
 	done := 0
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		c := text[i]
 		if plain[c] {
 			continue

@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -111,7 +112,7 @@ func (r reader) line() ([]byte, error) {
 		switch {
 		case len(line) > maxMessage:
 			return nil, fault.New(fault.LimitExceeded, "read stream", "", "an event is over %d bytes", maxMessage)
-		case err == bufio.ErrBufferFull:
+		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil && len(line) > 0:
 			return nil, io.ErrUnexpectedEOF

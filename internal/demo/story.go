@@ -16,13 +16,12 @@ import (
 
 // bug is what the agent has found, from what its cells printed.
 type bug struct {
-	test     string // that fails
-	got      string // what the code gives, want what the test asks for
-	want     string
-	file     string
-	line     string // the faulty one, without its indentation
-	number   string
-	sentence string // the lines that are run again after the loss
+	test   string // that fails
+	got    string // what the code gives, want what the test asks for
+	want   string
+	file   string
+	line   string // the faulty one, without its indentation
+	number string
 }
 
 // toolbox is what the agent defines for itself in the workbench.

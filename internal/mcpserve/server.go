@@ -101,7 +101,7 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) 
 	// the process ends, and the core interrupts what nobody waits for.
 	go session.Close()
 	select {
-	case <-ended:
+	case <-ended: //nolint:errcheck // nobody is left to tell
 	case <-time.After(drain):
 	}
 	return nil
