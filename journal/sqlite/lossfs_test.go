@@ -57,11 +57,11 @@ var (
 func mountLoss(t *testing.T) (*lossFS, string) {
 	t.Helper()
 	_, err := os.Stat("/dev/fuse")
-	reevetest.Need(t, err == nil && os.Geteuid() == 0, "FUSE as root, for a file system that loses power")
+	reevetest.Need(t, err == nil && os.Geteuid() == 0, "/dev/fuse and the right to mount, for a file system that loses power")
 	l := &lossFS{files: map[string]*lossFile{}}
 	dir := t.TempDir()
 	server, err := fs.Mount(dir, l, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "loss"}})
-	reevetest.Need(t, err == nil, "permission to mount FUSE")
+	reevetest.Need(t, err == nil, "permission to open /dev/fuse and mount it")
 	t.Cleanup(func() {
 		if err := server.Unmount(); err != nil {
 			t.Errorf("unmount: %v", err)

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,12 +20,13 @@ import (
 	"github.com/reeve-run/reeve/journal/sqlite"
 )
 
-// Environment of the test binary run again as a process that writes until it is
-// killed.
+// Environment of the test binary run again: as a process that writes until it is
+// killed, or in a namespace of its own.
 const (
 	childPath   = "JOURNAL_TEST_CHILD"
 	childUnsafe = "JOURNAL_TEST_CHILD_UNSAFE"
 	childPages  = "JOURNAL_TEST_CHILD_PAGES"
+	namespaced  = "JOURNAL_TEST_NAMESPACED"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +37,42 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if status, done := inNamespace(); done {
+		os.Exit(status)
+	}
 	goleak.VerifyTestMain(m)
+}
+
+// inNamespace runs the tests again where an ordinary user may mount: in a user
+// namespace of their own. Where there is none to be had they run here, and those
+// that mount say that they cannot.
+func inNamespace() (status int, done bool) {
+	if os.Geteuid() == 0 || os.Getenv(namespaced) != "" {
+		return 0, false
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return 0, false
+	}
+	cmd := exec.Command(exe, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), namespaced+"=1")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		Pdeathsig:   syscall.SIGKILL,
+	}
+	// The signal of the parent's death is that of its thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return 0, false
+	}
+	if err := cmd.Wait(); err != nil {
+		return max(1, cmd.ProcessState.ExitCode()), true
+	}
+	return 0, true
 }
 
 const childWriters = 4
