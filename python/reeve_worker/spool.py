@@ -17,9 +17,11 @@ class Spool:
     """An open spool file. Its owner calls append and close; the host reads it."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        new = path + ".new"
+        self._file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._total = 0
         os.pwrite(self._file, MAGIC + bytes(8), 0)
+        os.rename(new, path)  # a reader never meets a file without its header
 
     def append(self, data: bytes) -> None:
         """Write data after what was written before and count it in the header."""

@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import os
 import re
 import unittest
 import warnings
@@ -75,7 +74,7 @@ class Doctests(unittest.TestCase):
             if not tests:
                 continue
             reference = doctest.DocTestRunner(verbose=False)
-            host = Host(env={**os.environ, "PYTHONHASHSEED": "0"})
+            host = Host()
             try:
                 for test in tests:
                     # An example that plain Python does not pass either says nothing about cells.
