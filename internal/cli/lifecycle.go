@@ -147,7 +147,9 @@ func (a *app) stop(ctx context.Context, dir string) (stopped, error) {
 			did.Stopped = did.PID != 0
 			return did, nil
 		}
-		did.PID = owner.PID
+		if owner.PID != 0 { // a core that is leaving has taken its name out already
+			did.PID = owner.PID
+		}
 		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
