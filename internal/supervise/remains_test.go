@@ -17,6 +17,7 @@ import (
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/internal/supervise"
+	"github.com/reeve-run/reeve/wire"
 )
 
 // brood starts descendants of every sort and answers with their pids: a child, one
@@ -152,7 +153,7 @@ func TestDescendantsEndWithWorker(t *testing.T) {
 }
 
 // TestDescendantsEndWithCore kills a core, a process of its own, and waits for
-// everything below it to end by itself.
+// everything below it to end by itself, although Python does not.
 func TestDescendantsEndWithCore(t *testing.T) {
 	t.Attr("requirement", "CP-027 CP-120")
 	t.Parallel()
@@ -202,10 +203,16 @@ func TestActAsCore(t *testing.T) {
 	if runtime == "" {
 		return // runs only as the child of another test
 	}
-	sp, _ := hostile(t, "")
+	sp, s := hostile(t, "")
 	sp.Runtime = runtime
+	s.live = make(chan wire.Output, 1)
 	p := start(t, sp)
-	fmt.Println("below:", result(t, p, "e-1", brood), p.PID(), p.ShimPID())
+	go func() {
+		// It neither reads its connection again nor sees that it ends.
+		_, err := p.Execute(t.Context(), "e-1", strings.Replace(brood, "exec", "exec-then-ignore", 1))
+		t.Errorf("Execute returned: %v", err)
+	}()
+	fmt.Println("below:", (<-s.live).Text, p.PID(), p.ShimPID())
 	select {}
 }
 

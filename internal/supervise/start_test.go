@@ -39,6 +39,7 @@ type sink struct {
 	names     []wire.Names
 	artifacts []wire.Artifact
 	requests  []wire.HostRequest
+	live      chan wire.Output // when set, each output goes there too
 	answer    func(ctx context.Context, r wire.HostRequest, reply func(wire.HostReply))
 }
 
@@ -46,6 +47,9 @@ func (s *sink) Output(o wire.Output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.output = append(s.output, o)
+	if s.live != nil {
+		s.live <- o
+	}
 }
 
 func (s *sink) Names(n wire.Names) {

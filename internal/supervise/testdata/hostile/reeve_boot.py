@@ -201,10 +201,14 @@ def execute(s, i, code):
         c = completed(i)
         c["result"]["truncated_bytes"] = 1
         send(s, c)
-    elif what == "exec":
+    elif what in ("exec", "exec-then-ignore"):
         names = {}
         exec(argument, names)
-        send(s, completed(i, text=str(names.get("answer", ""))))
+        if what == "exec":
+            send(s, completed(i, text=str(names.get("answer", ""))))
+            return
+        send(s, output(i, str(names["answer"]), 0))
+        execute(s, i, "ignore")
     elif what == "ignore":
         while True:
             try:
