@@ -19,7 +19,7 @@ func TestDefaultSession(t *testing.T) {
 	for dir, want := range map[string]string{
 		"/srv/ann/Proj_1.x": "Proj_1.x-",
 		"/srv/ann/a b/ü":    "_-",
-		"/":                  "_-",
+		"/":                 "_-",
 	} {
 		got := cli.DefaultSession(dir)
 		if !strings.HasPrefix(got, want) || len(got) != len(want)+6 {
