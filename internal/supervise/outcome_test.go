@@ -358,3 +358,49 @@ subprocess.run(["/bin/ls", "/proc/self/fd"], capture_output=True, text=True, clo
 		t.Errorf("descriptors of a child: %s", got)
 	}
 }
+
+// TestNamesAndArtifactsComeBeforeTheResult: when Execute returns, the sink has what
+// the cell bound and the pictures it made.
+func TestNamesAndArtifactsComeBeforeTheResult(t *testing.T) {
+	t.Attr("requirement", "CP-144")
+	t.Parallel()
+	sp, s := workbench(t)
+	p := start(t, sp)
+	result(t, p, "e-1", "class Picture:\n    def _repr_png_(self):\n        return b'\\x89PNG' + b'x' * 700000\nPicture()")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.names) != 1 || s.names[0].ID != "e-1" || len(s.names[0].Added) != 1 || s.names[0].Added[0] != "Picture" {
+		t.Errorf("names %+v", s.names)
+	}
+	var size int
+	for i, a := range s.artifacts {
+		if a.ID != "e-1" || a.MIME != "image/png" || a.Index != int64(i) || a.Last != (i == len(s.artifacts)-1) {
+			t.Errorf("part %d: %s %s %d %t", i, a.ID, a.MIME, a.Index, a.Last)
+		}
+		size += len(a.Data)
+	}
+	if len(s.artifacts) < 2 || size != 700004 {
+		t.Errorf("%d parts, %d bytes", len(s.artifacts), size)
+	}
+}
+
+// TestCPUTime: a cell that computes is charged for it, one that waits is not.
+func TestCPUTime(t *testing.T) {
+	t.Parallel()
+	sp, _ := workbench(t)
+	p := start(t, sp)
+	spent := func(id, code string) int64 {
+		t.Helper()
+		c, err := p.Execute(t.Context(), id, code)
+		if err != nil || c.Cell.Status != "ok" || c.CPUMS == nil {
+			t.Fatalf("Execute = %+v, %v, %v", c.Cell, c.CPUMS, err)
+		}
+		return *c.CPUMS
+	}
+	if ms := spent("e-1", "import time\nuntil = time.process_time() + 0.2\nwhile time.process_time() < until: pass"); ms < 195 || ms > 400 {
+		t.Errorf("200 ms of computing are charged as %d", ms)
+	}
+	if ms := spent("e-2", "time.sleep(0.3)"); ms > 100 {
+		t.Errorf("waiting is charged as %d ms", ms)
+	}
+}

@@ -57,7 +57,7 @@ type operation struct {
 	ended  chan struct{} // closed when result and err are set
 	result Completion
 	err    error
-	cpu    time.Duration // processor time of the worker at the beginning
+	cpu    atomic.Int64 // processor time of the worker, in ns, just after the beginning
 
 	// Guarded by Process.mu.
 	ladder   *ladder
@@ -128,9 +128,12 @@ func (p *Process) begin(ctx context.Context, verb string, op *operation, m wire.
 	}
 	p.phase, p.op = next, op
 	p.mu.Unlock()
-	op.cpu, _ = cpuTime(p.reports.pid)
 	if err := p.conn.flush(); err != nil {
 		p.breakOff(protocolCause("the worker stopped reading: %v", err), true)
+	}
+	// Read while the worker is already at work: the answer need not wait for it.
+	if now, ok := cpuTime(p.reports.pid); ok {
+		op.cpu.Store(int64(now))
 	}
 	return nil
 }
@@ -147,8 +150,12 @@ func refuseBegin(err error, verb, id string, running *operation) error {
 // finish hands a reported result to whoever waits for op. The caller has taken op
 // out of p under the lock.
 func (p *Process) finish(op *operation, result Completion) {
-	if now, ok := cpuTime(p.reports.pid); ok && now >= op.cpu {
-		ms := (now - op.cpu).Milliseconds()
+	if now, ok := cpuTime(p.reports.pid); ok {
+		var ms int64
+		// An answer that was faster than the first reading took no time to speak of.
+		if was := op.cpu.Load(); was > 0 {
+			ms = max(0, (now - time.Duration(was)).Milliseconds())
+		}
 		result.CPUMS = &ms
 	}
 	op.result = result
