@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/anchor"
 	"github.com/reeve-run/reeve/journal"
 	"github.com/reeve-run/reeve/journal/sqlite"
@@ -136,5 +137,32 @@ func TestTornLog(t *testing.T) {
 		}
 		write(t, s, "a", info.Events, "more")
 		closeStore(t, s)
+	}
+}
+
+// TestIndexThatHidesAnEvent takes one event out of the index by which streams are
+// read, and leaves the rows alone: a walk over the rows is good, but readers would
+// fold a stream with a hole.
+func TestIndexThatHidesAnEvent(t *testing.T) {
+	t.Parallel()
+	s, path := fresh(t)
+	for i := range 3 {
+		write(t, s, "a", int64(i), "x")
+	}
+	closeStore(t, s)
+	mustRaw(t, path, `DROP INDEX events_by_stream;
+		CREATE UNIQUE INDEX events_by_stream ON events (stream, seq) WHERE seq <> 2;
+		PRAGMA writable_schema = ON;
+		UPDATE sqlite_schema SET sql = 'CREATE UNIQUE INDEX events_by_stream ON events (stream, seq)' WHERE name = 'events_by_stream';`)
+	s = openAt(t, path, sqlite.Options{})
+	defer closeStore(t, s)
+	if page, err := s.Events(t.Context(), "a", 0, 0); fault.CodeOf(err) != fault.Altered {
+		t.Errorf("read: %d events, %v; want altered", len(page), err)
+	}
+	if r := journal.Verify(t.Context(), s, nil); r.Code() != "" {
+		t.Errorf("the rows themselves: %+v", r)
+	}
+	if r := anchor.In(t.TempDir()).Verify(t.Context(), s, ""); r.Code() != fault.Altered {
+		t.Errorf("verify: %+v, want altered", r)
 	}
 }

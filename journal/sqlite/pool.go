@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"sync"
 
 	lite "zombiezen.com/go/sqlite"
 
@@ -13,20 +14,42 @@ import (
 // caches (16 MiB each at most).
 const maxReaders = 4
 
-// pool lends reading connections. A slot is opened when it is first needed, so
-// that recycling them after a disk failure costs nothing.
+// pool lends reading connections, the one used last first: its cache is warm, and a
+// lone reader needs no second one. A connection is opened when it is first needed,
+// so that recycling them after a disk failure costs nothing.
 type pool struct {
 	open  func() (*conn, error)
-	slots chan *conn // nil: not open
+	slots chan struct{} // one for each connection that may be lent
 	quit  chan struct{}
+
+	mu   sync.Mutex
+	idle []*conn
 }
 
 func newPool(open func() (*conn, error)) *pool {
-	p := &pool{open: open, slots: make(chan *conn, maxReaders), quit: make(chan struct{})}
+	p := &pool{open: open, slots: make(chan struct{}, maxReaders), quit: make(chan struct{})}
 	for range maxReaders {
-		p.slots <- nil
+		p.slots <- struct{}{}
 	}
 	return p
+}
+
+// take returns a connection that was used before, or nil.
+func (p *pool) take() *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return nil
+	}
+	c := p.idle[len(p.idle)-1]
+	p.idle = p.idle[:len(p.idle)-1]
+	return c
+}
+
+func (p *pool) put(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
 }
 
 func (s *Store) openReader() (*conn, error) {
@@ -47,25 +70,24 @@ func (p *pool) with(ctx context.Context, op string, use func(*conn) error) error
 		return closed(op, "")
 	default:
 	}
-	var c *conn
 	select {
-	case c = <-p.slots:
+	case <-p.slots:
 	case <-p.quit:
 		return closed(op, "")
 	case <-ctx.Done():
 		return fault.Wrap(ctx.Err(), fault.Cancelled, op, "")
 	}
+	defer func() { p.slots <- struct{}{} }()
+	c := p.take()
 	if c == nil {
 		opened, err := p.open()
 		if err != nil {
-			p.slots <- nil
 			return err
 		}
 		c = opened
 	}
-	err := use(c)
-	p.slots <- c
-	return err
+	defer p.put(c)
+	return use(c)
 }
 
 // recycle waits for every reader to end and closes them all; the next use opens
@@ -73,13 +95,14 @@ func (p *pool) with(ctx context.Context, op string, use func(*conn) error) error
 func (p *pool) recycle(between func() error) error {
 	var errs []error
 	for range maxReaders {
-		if c := <-p.slots; c != nil {
-			errs = append(errs, c.Close())
-		}
+		<-p.slots
+	}
+	for c := p.take(); c != nil; c = p.take() {
+		errs = append(errs, c.Close())
 	}
 	errs = append(errs, between())
 	for range maxReaders {
-		p.slots <- nil
+		p.slots <- struct{}{}
 	}
 	return errors.Join(errs...)
 }

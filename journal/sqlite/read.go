@@ -131,18 +131,27 @@ func each(stmt *lite.Stmt, row func() (more bool, err error)) error {
 	}
 }
 
-// names shares the strings that repeat from row to row.
-type names struct{ stream, kind, batch string }
-
-func (n *names) read(stmt *lite.Stmt) {
-	n.stream, n.kind, n.batch = same(stmt, 1, n.stream), same(stmt, 3, n.kind), same(stmt, 6, n.batch)
+// names shares the strings that repeat from row to row: a walk over the store
+// would otherwise make three for each event.
+type names struct {
+	stream, kind, batch string
+	buf                 [journal.MaxName]byte
 }
 
-func same(stmt *lite.Stmt, col int, last string) string {
-	if s := stmt.ColumnText(col); s != last {
-		return s
+func (n *names) read(stmt *lite.Stmt) {
+	n.stream, n.kind, n.batch = n.same(stmt, 1, n.stream), n.same(stmt, 3, n.kind), n.same(stmt, 6, n.batch)
+}
+
+func (n *names) same(stmt *lite.Stmt, col int, last string) string {
+	size := stmt.ColumnBytes(col, n.buf[:])
+	switch {
+	case size == len(n.buf):
+		return stmt.ColumnText(col) // as long as a name may be, or longer, in a damaged row
+	case string(n.buf[:size]) == last:
+		return last
+	default:
+		return string(n.buf[:size])
 	}
-	return last
 }
 
 func readEvent(stmt *lite.Stmt, e *journal.Stored, n *names) error {
