@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"time"
 
 	lib "modernc.org/sqlite/lib"
 
@@ -99,6 +100,7 @@ func module(path string) string {
 // probes are the checks of doctor that look into parts.
 var probes = []cli.Probe{
 	{ID: "store.state", Run: checkStore},
+	{ID: "store.chain", Run: checkChain},
 	{ID: "mcp.clients", Run: checkClients},
 }
 
@@ -121,6 +123,29 @@ func checkStore(ctx context.Context, s cli.Subject) cli.Finding {
 		return cli.Found(cli.Warn, "reeve status", "%s; %d outcomes could not be committed yet", text, st.Unrecorded)
 	}
 	return cli.Found(cli.Pass, "", "%s", text)
+}
+
+// checkChain verifies the journal if that can be done in the time of a check.
+func checkChain(ctx context.Context, s cli.Subject) cli.Finding {
+	if _, err := os.Stat(filepath.Join(s.Dir, "reeve.db")); err != nil {
+		return cli.Found(cli.Skip, "", "there is no journal yet")
+	}
+	ctx, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
+	defer cancel()
+	verify := func() (control.VerifyReport, error) { return host.VerifyDir(ctx, s.Dir) }
+	if s.Core != nil {
+		verify = func() (control.VerifyReport, error) { return s.Core.Verify(ctx) }
+	}
+	r, err := verify()
+	switch {
+	case ctx.Err() != nil:
+		return cli.Found(cli.Skip, "reeve verify", "the journal is too long for a quick check")
+	case err != nil:
+		return cli.Found(cli.Fail, nextOf(err), "%v", err)
+	case r.Code != "":
+		return cli.Found(cli.Fail, "reeve verify", "%s: %s", r.Code, r.Text)
+	}
+	return cli.Found(cli.Pass, "", "%d events in %d streams follow from each other", r.Events, r.Streams)
 }
 
 // checkClients looks which clients would start this reeve.

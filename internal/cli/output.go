@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -96,7 +98,7 @@ func (a *app) tell(err error) {
 	fmt.Fprintf(a.io.Err, "reeve: %s\n", inert(err.Error()))
 	var e *fault.Error
 	if errors.As(err, &e) && e.Next != "" {
-		fmt.Fprintf(a.io.Err, "next: %s\n", visible(e.Next))
+		fmt.Fprintf(a.io.Err, "next: %s\n", visible(a.here(e.Next)))
 	}
 }
 
@@ -108,7 +110,27 @@ func (a *app) note(format string, args ...any) {
 	if a.set.quiet || a.machine() {
 		return
 	}
-	fmt.Fprintf(a.io.Err, "note: %s\n", visible(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.io.Err, "note: %s\n", visible(a.here(fmt.Sprintf(format, args...))))
+}
+
+// ownCommand finds commands that a text tells a person to run.
+var ownCommand = regexp.MustCompile(`\breeve (anchor|cell|doctor|down|du|events|init|ns|ps|session|status|up|verify)\b`)
+
+// here makes the commands in a text work as written: with the data directory that
+// this one was given.
+func (a *app) here(text string) string {
+	if a.set.dir == "" {
+		return text
+	}
+	dir := a.set.dir
+	if strings.ContainsFunc(dir, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-", r)
+	}) {
+		dir = "'" + strings.ReplaceAll(dir, "'", `'\''`) + "'"
+	}
+	return ownCommand.ReplaceAllStringFunc(text, func(s string) string {
+		return "reeve --dir " + dir + strings.TrimPrefix(s, "reeve")
+	})
 }
 
 func (a *app) printJSON(ans answer) error {
@@ -128,6 +150,9 @@ func (a *app) printJSON(ans answer) error {
 		if e.Data, err = a.selected(ans.data, e.Data); err != nil {
 			return err
 		}
+	}
+	if e.Error != nil {
+		e.Error.Next = a.here(e.Error.Next)
 	}
 	e.Meta = a.meta(ans.ids)
 	if a.set.jsonl && ans.rows && e.OK {

@@ -182,3 +182,23 @@ func TestDataDirectory(t *testing.T) {
 		})
 	}
 }
+
+// A command that a text names must reach the same data directory.
+func TestNextStepKeepsTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir() + "/it's here"
+	quoted := "'" + strings.ReplaceAll(dir, "'", `'\''`) + "'"
+	sh := shell{dir: "/nowhere"}
+	_, _, err := sh.run(t.Context(), "status", "--dir", dir)
+	if want := "next: reeve --dir " + quoted + " up\n"; !strings.HasSuffix(err, want) {
+		t.Errorf("stderr %q, want it to end with %q", err, want)
+	}
+	_, out, _ := sh.run(t.Context(), "status", "--dir", dir, "--json")
+	if got, want := envelope(t, out).Error.Next, "reeve --dir "+quoted+" up"; got != want {
+		t.Errorf("next is %q, want %q", got, want)
+	}
+	sh.dir = dir // by REEVE_HOME, which the next command has as well
+	if _, _, err = sh.run(t.Context(), "status"); !strings.HasSuffix(err, "next: reeve up\n") {
+		t.Errorf("stderr %q", err)
+	}
+}
