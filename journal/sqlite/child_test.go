@@ -38,6 +38,9 @@ func startChild(t *testing.T, path string, env ...string) *child {
 	c := &child{cmd: exec.CommandContext(ctx, exe), acked: map[string]int64{}, count: map[string]int{}}
 	c.cmd.Env = append(append(os.Environ(), childPath+"="+path), env...)
 	c.cmd.Stderr = &c.stderr
+	if _, err := c.cmd.StdinPipe(); err != nil { // held open for as long as this process lives
+		t.Fatal(err)
+	}
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -31,6 +32,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childPath); path != "" {
+		go dieWithParent()
 		if err := writeForever(path); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -73,6 +75,13 @@ func inNamespace() (status int, done bool) {
 		return max(1, cmd.ProcessState.ExitCode()), true
 	}
 	return 0, true
+}
+
+// dieWithParent ends the process when its input ends: a test that timed out cleans
+// nothing up.
+func dieWithParent() {
+	_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end, too
+	os.Exit(3)
 }
 
 const childWriters = 4
