@@ -249,7 +249,7 @@ func (s *step) conclude(p *Conclude) *Refusal {
 	}
 	sc = s.editScope()
 	f = s.editFrame(f)
-	f.conclusion, f.concludedAt, sc.lastConcluded = p, s.Sequence, s.Sequence
+	f.conclusion, f.concludedAt = p, s.Sequence
 	sc.openFrames.remove(s.own, p.Frame)
 	if parent, found := sc.frames.get(f.asked.Frame.Parent); found {
 		s.editFrame(parent).children--

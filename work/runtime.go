@@ -70,16 +70,10 @@ func (b *Branch) Legal() ([]Operation, *Refusal) {
 		return []Operation{RecordLanding}, nil
 	case sc.openFrames.len() == 1:
 		return []Operation{OpenContextSources, ConcludeJudgment}, nil
-	case sc.Concluded() > 0 && !sc.reroute && !sc.verify && sc.hasCurrentConclusion():
+	case sc.Concluded() > 0 && !sc.reroute && !sc.verify:
 		return []Operation{AuthorizeChange, OpenJudgment}, nil
 	}
 	return []Operation{OpenJudgment}, nil
-}
-
-// hasCurrentConclusion reports whether a change can be authorized on the ground of some
-// frame: under strict rules it was concluded after the last landing (DV-405).
-func (s *Scope) hasCurrentConclusion() bool {
-	return s.rules != Strict || s.landings.n == 0 || s.lastConcluded > s.landings.top.item.sequence
 }
 
 // Purpose is what the next frame is for.

@@ -77,20 +77,19 @@ type Scope struct {
 	// authorization, so only the debts of the last landing can be pending.
 	reroute, verify bool
 
-	frames        table[FrameID, *Frame]
-	opened        int // frames ever opened
-	openFrames    table[FrameID, struct{}]
-	lastConcluded int64
-	assignments   table[AssignmentID, *Assignment]
-	recorded      int // assignments ever recorded
-	invocations   table[InvocationID, AssignmentID]
-	active        *StartInvocation
-	activeBy      EventRef
-	activeFrame   FrameID
-	activeBits    targets // of the frame's obligations
-	snapshots     table[SnapshotID, *Snapshot]
-	bases         table[BasisID, *Basis]
-	supports      table[SupportID, *Accepted]
+	frames      table[FrameID, *Frame]
+	opened      int // frames ever opened
+	openFrames  table[FrameID, struct{}]
+	assignments table[AssignmentID, *Assignment]
+	recorded    int // assignments ever recorded
+	invocations table[InvocationID, AssignmentID]
+	active      *StartInvocation
+	activeBy    EventRef
+	activeFrame FrameID
+	activeBits  targets // of the frame's obligations
+	snapshots   table[SnapshotID, *Snapshot]
+	bases       table[BasisID, *Basis]
+	supports    table[SupportID, *Accepted]
 }
 
 type landing struct {
@@ -161,9 +160,6 @@ func (s *Scope) OpenFrames() []*Frame {
 	slices.SortFunc(all, func(a, b *Frame) int { return strings.Compare(string(a.ID()), string(b.ID())) })
 	return all
 }
-
-// LastConcluded is the sequence of the last conclusion in the scope, 0 before the first.
-func (s *Scope) LastConcluded() int64 { return s.lastConcluded }
 
 // Concluded counts the frames that have a conclusion.
 func (s *Scope) Concluded() int { return s.frames.len() - s.openFrames.len() }
