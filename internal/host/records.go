@@ -35,11 +35,27 @@ func (c *Core) Events(ctx context.Context, q control.EventQuery, row func(contro
 	if most <= 0 {
 		most = defaultRows
 	}
-	var last []journal.Stored // of a tail, which is known at the end of what is stored
-	after := int64(0)         // of the stream, when one is named, else of the store
+	after := int64(0) // of the stream, when one is named, else of the store
 	if q.Stream == "" {
 		after = q.AfterID
 	}
+	if q.Tail {
+		rows, end, err := c.tail(ctx, q, after, most)
+		for _, e := range rows {
+			if err := row(eventRow(e)); err != nil {
+				return err
+			}
+		}
+		if err != nil || !q.Follow {
+			return err
+		}
+		after = end
+	}
+	return c.forward(ctx, q, after, most, row)
+}
+
+// forward shows the events after a place, for a follower also those to come.
+func (c *Core) forward(ctx context.Context, q control.EventQuery, after int64, most int, row func(control.EventRow) error) error {
 	for shown := 0; ; {
 		grown := c.watch.grown()
 		for e, err := range c.eventsAfter(ctx, q.Stream, after) {
@@ -49,17 +65,8 @@ func (c *Core) Events(ctx context.Context, q control.EventQuery, row func(contro
 			if err != nil {
 				return err
 			}
-			after = e.ID
-			if q.Stream != "" {
-				after = e.Seq
-			}
-			if e.ID <= q.AfterID || !selects(q, e) {
-				continue
-			}
-			if q.Tail {
-				if last = append(last, e); len(last) > most {
-					last = last[1:]
-				}
+			after = place(q, e)
+			if !selects(q, e) {
 				continue
 			}
 			if err := row(eventRow(e)); err != nil {
@@ -69,12 +76,6 @@ func (c *Core) Events(ctx context.Context, q control.EventQuery, row func(contro
 				return nil
 			}
 		}
-		for _, e := range last {
-			if err := row(eventRow(e)); err != nil {
-				return err
-			}
-		}
-		q.Tail, last = false, nil
 		if !q.Follow {
 			return nil
 		}
@@ -86,6 +87,58 @@ func (c *Core) Events(ctx context.Context, q control.EventQuery, row func(contro
 			return nil
 		}
 	}
+}
+
+// tail finds the last events that q selects, in order, and the place of the last
+// one it looked at. It looks back over ever longer spans until there are enough.
+func (c *Core) tail(ctx context.Context, q control.EventQuery, floor int64, most int) (rows []journal.Stored, end int64, err error) {
+	if end, err = c.lastPlace(ctx, q.Stream); err != nil {
+		return nil, floor, err
+	}
+	for span := int64(4 * most); ; span *= 8 {
+		from := max(floor, end-span)
+		last := from
+		rows = rows[:0]
+		for e, err := range c.eventsAfter(ctx, q.Stream, from) {
+			if err != nil {
+				return nil, floor, err
+			}
+			last = place(q, e)
+			if selects(q, e) {
+				rows = append(rows, e)
+			}
+			if len(rows) >= 2*most { // keep memory to what is shown
+				rows = append(rows[:0], rows[len(rows)-most:]...)
+			}
+		}
+		if len(rows) >= most || from == floor {
+			return rows[max(0, len(rows)-most):], max(last, floor), nil
+		}
+	}
+}
+
+// lastPlace is where the stream ends, or the store when none is named.
+func (c *Core) lastPlace(ctx context.Context, stream string) (int64, error) {
+	var end int64
+	for h, err := range journal.AllHeads(ctx, c.store) {
+		switch {
+		case err != nil:
+			return 0, err
+		case stream == "":
+			end = max(end, h.ID)
+		case h.Stream == stream:
+			return h.Seq, nil
+		}
+	}
+	return end, nil
+}
+
+// place is an event's place in what q reads.
+func place(q control.EventQuery, e journal.Stored) int64 {
+	if q.Stream != "" {
+		return e.Seq
+	}
+	return e.ID
 }
 
 func (c *Core) eventsAfter(ctx context.Context, stream string, after int64) iter.Seq2[journal.Stored, error] {
@@ -104,6 +157,7 @@ func eventRow(e journal.Stored) control.EventRow {
 
 func selects(q control.EventQuery, e journal.Stored) bool {
 	switch {
+	case e.ID <= q.AfterID:
 	case len(q.Kinds) > 0 && !slices.Contains(q.Kinds, e.Kind):
 	case slices.Contains(q.Not, e.Kind):
 	case !q.Since.IsZero() && e.AtMS < q.Since.UnixMilli():

@@ -55,6 +55,11 @@ func TestEventsAreSelected(t *testing.T) {
 		"after":     {control.EventQuery{AfterID: all[8].ID}, []string{"cell.completed"}},
 		"first":     {control.EventQuery{Max: 2}, []string{"session.opened", "kernel.reset"}},
 		"since":     {control.EventQuery{Since: time.Now().Add(time.Hour)}, nil},
+		"tail":      {control.EventQuery{Max: 3, Tail: true}, []string{"cell.completed", "cell.started", "cell.completed"}},
+		"tail of b": {control.EventQuery{Session: "b", Max: 1, Tail: true}, []string{"cell.completed"}},
+		"rare tail": {control.EventQuery{Kinds: []string{"session.opened"}, Max: 1, Tail: true}, []string{"session.opened"}},
+		"long tail": {control.EventQuery{Session: "b", Max: 100, Tail: true, AfterID: all[5].ID}, []string{"cell.started", "cell.completed"}},
+		"no tail":   {control.EventQuery{Session: "nobody", Tail: true}, nil},
 		"no stream": {control.EventQuery{Session: "nobody"}, nil},
 	} {
 		if got := kindsOf(rowsFor(t, c, q.query)); !slices.Equal(got, q.want) {
@@ -67,6 +72,30 @@ func TestEventsAreSelected(t *testing.T) {
 	enough := errors.New("enough")
 	if err := c.Events(t.Context(), control.EventQuery{}, func(control.EventRow) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("a reader that stops: %v", err)
+	}
+}
+
+// A tail that is followed goes on where it ended, with nothing twice.
+func TestATailIsFollowed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.open(t)
+	for range 20 {
+		r.run(t, c, "s", "1")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var seqs []int64
+	err := c.Events(ctx, control.EventQuery{Tail: true, Max: 2, Follow: true}, func(e control.EventRow) error {
+		if seqs = append(seqs, e.Seq); len(seqs) == 2 {
+			r.run(t, c, "s", "1")
+		}
+		if len(seqs) == 4 {
+			stop()
+		}
+		return nil
+	})
+	if err != nil || !slices.Equal(seqs, []int64{41, 42, 43, 44}) {
+		t.Errorf("followed %v, %v", seqs, err)
 	}
 }
 
