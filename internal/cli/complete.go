@@ -85,9 +85,8 @@ var kinds = []event.Kind{
 }
 
 // completeFields lets --fields of c complete the members of its data.
-func completeFields(c *cobra.Command, names []string) *cobra.Command {
+func completeFields(c *cobra.Command, names []string) {
 	c.Annotations = map[string]string{fieldsKey: strings.Join(names, ",")}
-	return c
 }
 
 // fieldsKey holds the members of a command's data, for the completion of --fields.

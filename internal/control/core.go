@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -53,6 +54,7 @@ func ReadCore(dir string) (Core, error) {
 // replaced. Retire takes both away again.
 func Listen(dir string) (net.Listener, Core, error) {
 	path := filepath.Join(dir, "core.sock")
+	sweep(dir)
 	if len(path) > maxSocketPath {
 		private, err := os.MkdirTemp("", "reeve-")
 		if err != nil {
@@ -76,6 +78,18 @@ func Listen(dir string) (net.Listener, Core, error) {
 		return nil, Core{}, errors.Join(fault.Wrap(err, fault.Unavailable, "announce core", dir), l.Close())
 	}
 	return l, c, nil
+}
+
+// sweep removes the private socket directory of an earlier core of dir that was
+// killed. What cannot be removed is left: it is empty of meaning by now.
+func sweep(dir string) {
+	old, err := ReadCore(dir)
+	private := filepath.Dir(old.Socket)
+	if err != nil || private == dir || !strings.HasPrefix(filepath.Base(private), "reeve-") || filepath.Base(old.Socket) != "core.sock" {
+		return
+	}
+	_ = os.Remove(old.Socket)
+	_ = os.Remove(private)
 }
 
 func announce(dir string, c Core) error {

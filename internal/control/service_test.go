@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -210,6 +212,29 @@ func TestListenIsPrivate(t *testing.T) {
 				t.Error("socket still answers")
 			}
 		})
+	}
+}
+
+func TestListenSweepsWhatAKilledCoreLeft(t *testing.T) {
+	t.Parallel()
+	dir := mkdir(t, filepath.Join(t.TempDir(), strings.Repeat("d", 90)))
+	l, killed, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, core, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(killed.Socket)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the killed core's socket directory is still there: %v", err)
+	}
+	if err := errors.Join(l.Close(), control.Retire(dir, core)); err != nil {
+		t.Error(err)
 	}
 }
 
