@@ -2,9 +2,11 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -60,7 +62,7 @@ func mountLoss(t *testing.T) (*lossFS, string) {
 	reevetest.Need(t, err == nil && os.Geteuid() == 0, "/dev/fuse and the right to mount, for a file system that loses power")
 	l := &lossFS{files: map[string]*lossFile{}}
 	dir := t.TempDir()
-	server, err := fs.Mount(dir, l, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "loss"}})
+	server, err := mountAlone(dir, l)
 	reevetest.Need(t, err == nil, "permission to open /dev/fuse and mount it")
 	t.Cleanup(func() {
 		if err := server.Unmount(); err != nil {
@@ -69,6 +71,33 @@ func mountLoss(t *testing.T) (*lossFS, string) {
 		server.Wait()
 	})
 	return l, dir
+}
+
+// mountAlone mounts and keeps the server's descriptor, which go-fuse opens without
+// close-on-exec, from the child that will use the file system: it would keep alive
+// a file system whose server is gone, and wait for it for ever.
+func mountAlone(dir string, root fs.InodeEmbedder) (*fuse.Server, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	server, err := fs.Mount(dir, root, &fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "loss"}})
+	if err != nil {
+		return nil, err
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil, errors.Join(err, server.Unmount())
+	}
+	for _, fd := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err != nil || to != "/dev/fuse" {
+			continue // not ours, or closed since it was listed
+		}
+		n, err := strconv.Atoi(fd.Name())
+		if err != nil {
+			return nil, errors.Join(err, server.Unmount())
+		}
+		syscall.CloseOnExec(n)
+	}
+	return server, nil
 }
 
 func (l *lossFS) Create(ctx context.Context, name string, _ uint32, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
