@@ -124,10 +124,22 @@ func (d *demo) play(ctx context.Context, steps []step) error {
 		d.printf("   %s\n", indent(r.Text))
 		if err != nil {
 			d.printf("   this step does not hold\n")
-			return fault.Wrap(err, fault.Internal, "demo", s.name).WithNext("run reeve demo --keep and look at its core.log")
+			return fault.Wrap(err, codeOf(ctx), "demo", s.name).WithNext("run reeve demo --keep and look at its core.log")
 		}
 	}
 	return nil
+}
+
+// codeOf tells a step that was not let go on from one that does not hold.
+func codeOf(ctx context.Context) fault.Code {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fault.Cancelled
+	case ctx.Err() != nil:
+		return fault.Timeout
+	default:
+		return fault.Internal
+	}
 }
 
 // clear removes the directory unless it is to be kept.

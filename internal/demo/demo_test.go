@@ -2,6 +2,7 @@ package demo_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,30 @@ func TestDemoFailsWhenItsServerIsNone(t *testing.T) {
 	if len(r.Steps) != 3 || r.Steps[1].OK || !last.OK {
 		t.Errorf("steps %+v", r.Steps)
 	}
+}
+
+func TestDemoThatIsInterruptedSaysSo(t *testing.T) {
+	t.Parallel()
+	reevetest.Python(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := demo.Run(ctx, demo.Options{Exe: reevetest.Binary(t), Out: interrupter{cancel}})
+	if fault.CodeOf(err) != fault.Cancelled {
+		t.Errorf("error %v", err)
+	}
+	if last := r.Steps[len(r.Steps)-1]; last.Name != "stop everything" || !last.OK {
+		t.Errorf("last step %+v", last)
+	}
+}
+
+// interrupter ends the demo when its first cell is shown.
+type interrupter struct{ cancel func() }
+
+func (i interrupter) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(">>> ")) {
+		i.cancel()
+	}
+	return len(p), nil
 }
 
 // Not parallel: it takes PATH away.
