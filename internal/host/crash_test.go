@@ -64,6 +64,7 @@ func (k *crasher) core(t *testing.T) (*exec.Cmd, *control.Client) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // a test that fails early leaves none; else it has ended
 	return cmd, connect(t, k.dir)
 }
 
