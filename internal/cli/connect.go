@@ -14,6 +14,7 @@ func (a *app) core(ctx context.Context) (*control.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.trace("looking for the core of %s, to be started when there is none", dir)
 	c, err := control.Launch(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -28,6 +29,7 @@ func (a *app) running(ctx context.Context) (*control.Client, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	a.trace("looking for the core of %s", dir)
 	c, err := control.Connect(ctx, dir)
 	if err != nil {
 		return nil, dir, err
@@ -38,6 +40,7 @@ func (a *app) running(ctx context.Context) (*control.Client, string, error) {
 
 // skew tells of a core that is of another build and speaks the same protocol.
 func (a *app) skew(h control.Hello) {
+	a.trace("core %d answers, version %s, protocol %d", h.PID, h.Version, h.Protocol)
 	if h.Version != control.Version {
 		a.note("the running core is version %s, this reeve is %s; reeve down and reeve up changes it", h.Version, control.Version)
 	}

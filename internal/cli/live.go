@@ -102,6 +102,9 @@ func (l *live) step(p control.CellProgress) {
 		l.cell = p.Cell
 	}
 	l.ahead = p.Ahead
+	if p.Kind != "output" {
+		l.a.trace("cell %s: %s %s", p.Cell, p.Kind, p.Rung)
+	}
 	switch p.Kind {
 	case "started":
 		l.phase = "runs for"

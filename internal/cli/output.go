@@ -113,6 +113,13 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.io.Err, "note: %s\n", visible(a.here(fmt.Sprintf(format, args...))))
 }
 
+// trace says with --verbose what goes on behind the command.
+func (a *app) trace(format string, args ...any) {
+	if a.set.verbose {
+		fmt.Fprintf(a.io.Err, "%s  %s\n", span(time.Since(a.started)), visible(fmt.Sprintf(format, args...)))
+	}
+}
+
 // ownCommand finds commands that a text tells a person to run.
 var ownCommand = regexp.MustCompile(`\breeve (anchor|cell|doctor|down|du|events|init|ns|ps|session|status|up|verify)\b`)
 

@@ -202,3 +202,11 @@ func TestNextStepKeepsTheDataDirectory(t *testing.T) {
 		t.Errorf("stderr %q", err)
 	}
 }
+
+func TestVerboseTellsOfTheCore(t *testing.T) {
+	t.Parallel()
+	sh := serve(t, someSessions())
+	if _, out, err := sh.run(t.Context(), "session", "list", "-v", "--json"); !strings.Contains(err, "answers, version "+control.Version) || !envelope(t, out).OK {
+		t.Errorf("stdout %q\nstderr %q", out, err)
+	}
+}
