@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"envelope": checkEnvelope,
 			"running":  running,
 			"session":  nameSession,
+			"complete": complete,
 		},
 	})
 }
@@ -99,6 +100,21 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// complete runs the shell's completion until it has candidates: asking a core gives
+// up after a moment, so that a busy machine never holds up a prompt.
+func complete(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: complete args")
+	}
+	for range 200 {
+		ts.Check(ts.Exec("reeve", append([]string{"__complete"}, args...)...))
+		if !strings.HasPrefix(ts.ReadFile("stdout"), ":") {
+			return
+		}
+	}
+	ts.Fatalf("no candidates in 200 attempts")
 }
 
 // checkEnvelope demands that standard output is one envelope, a success of a kind or
