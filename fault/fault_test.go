@@ -17,8 +17,8 @@ func TestTextSaysOperationSubjectMessageCause(t *testing.T) {
 		`append "session/s": head moved`:            fault.New(fault.Conflict, "append", "session/s", "head moved"),
 		`append "session/s": EOF`:                   fault.Wrap(io.EOF, fault.Unavailable, "append", "session/s"),
 		`read config: line 3 is not a setting: EOF`: {Code: fault.Usage, Op: "read config", Message: "line 3 is not a setting", Err: io.EOF},
-		`open "a\nb"`:                               {Code: fault.Internal, Op: "open", Subject: "a\nb"},
-		"conflict":                                  fault.Of(fault.Conflict),
+		`open "a\nb"`: {Code: fault.Internal, Op: "open", Subject: "a\nb"},
+		"conflict":    fault.Of(fault.Conflict),
 	} {
 		if got := e.Error(); got != want {
 			t.Errorf("text %q, want %q", got, want)
