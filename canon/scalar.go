@@ -33,33 +33,54 @@ func IsText(s string, most int) bool {
 // IsIdentifier reports whether s is an identifier (DV-021): a letter, then letters,
 // digits and . _ : / -, at most MaxIdentifier.
 func IsIdentifier(s string) bool {
-	if s == "" || len(s) > MaxIdentifier || !letter(s[0]) {
+	if s == "" || len(s) > MaxIdentifier || classes[s[0]]&letter == 0 {
 		return false
 	}
-	for i := 1; i < len(s); i++ {
-		if c := s[i]; !letter(c) && !digit(c) && strings.IndexByte("._:/-", c) < 0 {
-			return false
-		}
+	all := inIdentifier
+	for i := range len(s) {
+		all &= classes[s[i]]
 	}
-	return true
+	return all != 0
 }
-
-func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
-func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 // IsDigest reports whether s is a SHA-256 in lower-case hex (DV-022).
 func IsDigest(s string) bool {
 	if len(s) != 64 {
 		return false
 	}
+	all := inDigest
 	for i := range len(s) {
-		if c := s[i]; !digit(c) && (c < 'a' || c > 'f') {
-			return false
+		all &= classes[s[i]]
+	}
+	return all != 0
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+// What a byte may be part of.
+const (
+	letter uint8 = 1 << iota
+	inIdentifier
+	inDigest
+)
+
+// classes says of each byte what it may be part of.
+var classes = func() (t [256]uint8) {
+	for c := range t {
+		switch {
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+			t[c] = letter | inIdentifier
+		case digit(byte(c)):
+			t[c] = inIdentifier | inDigest
+		case strings.IndexByte("._:/-", byte(c)) >= 0:
+			t[c] = inIdentifier
+		}
+		if c >= 'a' && c <= 'f' {
+			t[c] |= inDigest
 		}
 	}
-	return true
-}
+	return t
+}()
 
 // IsTimestamp reports whether s is a real instant as YYYY-MM-DDTHH:MM:SS.mmmZ
 // (DV-023), years 0000 to 9999 of the proleptic Gregorian calendar.

@@ -2,6 +2,8 @@ package canon
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"unicode/utf8"
 
@@ -202,17 +204,29 @@ func (v *verifier) literal(word string) error {
 
 // str checks a string and reports whether it is ASCII without escapes.
 func (v *verifier) str() (asIs bool, err error) {
-	var or byte
+	var or uint64
 	for i := v.pos + 1; i < len(v.b); {
+		if len(v.b)-i >= wordSize {
+			word := binary.LittleEndian.Uint64(v.b[i:])
+			special := notPlain(word)
+			if special == 0 {
+				or |= word
+				i += wordSize
+				continue
+			}
+			n := bits.TrailingZeros64(special) / 8
+			or |= word & (1<<(8*n) - 1)
+			i += n
+		}
 		c := v.b[i]
 		if plain[c] {
-			or |= c
+			or |= uint64(c)
 			i++
 			continue
 		}
 		if c == '"' {
 			v.pos = i + 1
-			return or < 0x80, nil
+			return or&highBits == 0, nil
 		}
 		n := 0
 		if c == '\\' {
@@ -222,11 +236,25 @@ func (v *verifier) str() (asIs bool, err error) {
 			v.pos = i
 			return false, v.bad("a character that is not spelled canonically")
 		}
-		or |= 0x80
+		or |= highBits
 		i += n
 	}
 	v.pos = len(v.b)
 	return false, v.bad("text ends inside a string")
+}
+
+// Eight bytes are looked at at once: most of a text is inside its strings.
+const (
+	wordSize = 8
+	lowBits  = 0x0101010101010101
+	highBits = 0x8080808080808080
+)
+
+// notPlain has a high bit set for each byte that is below 0x20, a quotation mark or a
+// backslash. Behind the first such byte others may be marked too.
+func notPlain(word uint64) uint64 {
+	quote, slash := word^('"'*lowBits), word^('\\'*lowBits)
+	return ((word-0x20*lowBits)&^word | (quote-lowBits)&^quote | (slash-lowBits)&^slash) & highBits
 }
 
 // canonicalEscape is the length of the escape s begins with if the canonical form
