@@ -5,8 +5,11 @@ import (
 	"encoding/hex"
 )
 
-// usual holds nearly every preimage, so that hashing one allocates nothing.
-const usual = 2_048
+// Preimages are put together on the stack when they fit, and most fit the smaller room.
+const (
+	small = 512
+	usual = 2_048
+)
 
 // digestOf hashes the canonical text that the parts make together (DV-011).
 func digestOf(parts ...string) Digest { return spell(sumOf(parts)) }
@@ -28,10 +31,28 @@ func (d Digest) hashes(parts ...string) bool {
 }
 
 func sumOf(parts []string) [sha256.Size]byte {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	if n > small {
+		return sumOfLarge(parts)
+	}
+	var room [small]byte
+	return sha256.Sum256(join(room[:0], parts))
+}
+
+// sumOfLarge has its own frame, so that a small preimage does not clear the larger room.
+//
+//go:noinline
+func sumOfLarge(parts []string) [sha256.Size]byte {
 	var room [usual]byte
-	b := room[:0]
+	return sha256.Sum256(join(room[:0], parts))
+}
+
+func join(b []byte, parts []string) []byte {
 	for _, p := range parts {
 		b = append(b, p...)
 	}
-	return sha256.Sum256(b)
+	return b
 }

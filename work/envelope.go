@@ -36,10 +36,10 @@ func (e *Envelope) PayloadText() string { return e.payload }
 type Entry struct {
 	Envelope
 	payload   Payload
-	envelope  *Refusal // why the text is no envelope
-	shape     *Refusal // why the payload is none of its kind
-	imprecise string   // why strict rules refuse the text (DV-401)
-	observed  Identity // of a text that is no envelope
+	envelope  *Refusal  // why the text is no envelope
+	shape     *Refusal  // why the payload is none of its kind
+	imprecise string    // why strict rules refuse the text (DV-401)
+	observed  *Identity // of a text that is no envelope
 }
 
 // Payload is what the event says, or nil with the refusal when it has no shape of a
@@ -51,8 +51,8 @@ func (e *Entry) Refusal() *Refusal { return e.envelope }
 
 // Observed is what the entry says of itself.
 func (e *Entry) Observed() Identity {
-	if e.envelope != nil {
-		return e.observed
+	if e.observed != nil {
+		return *e.observed
 	}
 	protocol, event, scope, digest := Protocol, string(e.Event), string(e.Scope), string(e.Digest)
 	return Identity{Protocol: &protocol, Event: &event, Scope: &scope, Digest: &digest}
@@ -92,7 +92,7 @@ const (
 func (e *Entry) read(s string) (wrong string) {
 	r := reader{s: s}
 	r.lit(`{"causalRefs":`)
-	e.Causes = list(&r, 0, maxCauses, eventRef)
+	e.Causes = causes(&r)
 	r.lit(`,"eventId":`)
 	e.Event = readID[EventID](&r)
 	cut := r.pos
@@ -137,6 +137,23 @@ func (e *Entry) read(s string) (wrong string) {
 	return ""
 }
 
+// causes is list for refs: a reader that no function value sees needs no heap.
+func causes(r *reader) (all []EventRef) {
+	if r.has("[]") {
+		return nil
+	}
+	for r.lit("["); ; r.lit(",") {
+		all = append(all, eventRef(r))
+		switch {
+		case r.has("]") || !r.ok():
+			return all
+		case len(all) == maxCauses:
+			r.fail("fewer causes")
+			return all
+		}
+	}
+}
+
 func eventRef(r *reader) (ref EventRef) {
 	r.lit(`{"eventId":`)
 	ref.Event = readID[EventID](r)
@@ -159,10 +176,12 @@ func (e *Entry) readAny(text []byte) *Entry {
 	*e = Entry{shape: e.shape}
 	v, repeated, err := canon.ParseNoting(text)
 	if err != nil {
+		e.observed = &Identity{}
 		e.envelope = refuse(InvalidEnvelope, "%s", err)
 		return e
 	}
-	e.observed = observe(v)
+	observed := observe(v)
+	e.observed = &observed
 	if named := e.observed.Protocol; named != nil && *named != Protocol {
 		e.envelope = refuse(UnsupportedProtocol, "protocol %q is not %s", *named, Protocol)
 		return e
@@ -176,6 +195,7 @@ func (e *Entry) readAny(text []byte) *Entry {
 		*e = Entry{shape: e.shape, observed: e.observed, envelope: refuse(InvalidEnvelope, "%s", wrong)}
 		return e
 	}
+	e.observed = nil
 	if repeated {
 		e.imprecise = "an object names a member twice"
 	}

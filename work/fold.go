@@ -55,6 +55,8 @@ func reject(no *Refusal, e *Entry, index int) *Rejection {
 type fold struct {
 	own   *owner
 	state State
+	last  *Scope // of the last accepted entry: the next is mostly of the same
+	step  step   // one after the other in the same place
 }
 
 // step is one entry on its way into a scope. Its rule looks first and changes last, so
@@ -72,7 +74,10 @@ func (f *fold) apply(e *Entry, index int, rules Rules) (*Accepted, *Refusal) {
 	if e.envelope != nil {
 		return nil, e.envelope
 	}
-	scope, known := f.state.scopes.get(e.Scope)
+	scope, known := f.last, true
+	if scope == nil || scope.id != e.Scope {
+		scope, known = f.state.scopes.get(e.Scope)
+	}
 	if known {
 		rules = scope.rules
 	}
@@ -85,7 +90,8 @@ func (f *fold) apply(e *Entry, index int, rules Rules) (*Accepted, *Refusal) {
 	if e.shape != nil {
 		return nil, e.shape
 	}
-	s := step{fold: f, Accepted: &Accepted{Entry: e, index: index}, scope: scope}
+	s := &f.step
+	*s = step{fold: f, Accepted: &Accepted{Entry: e, index: index}, scope: scope}
 	s.causes = s.room[:0]
 	for _, ref := range e.Causes {
 		cause, found := f.state.events.get(ref.Event)
@@ -100,7 +106,8 @@ func (f *fold) apply(e *Entry, index int, rules Rules) (*Accepted, *Refusal) {
 	}
 	s.self = s.Accepted
 	f.state.events.set(f.own, e.Event, s.Accepted)
-	s.editScope().head = s.Accepted
+	f.last = s.editScope()
+	f.last.head = s.Accepted
 	return s.Accepted, nil
 }
 

@@ -40,7 +40,7 @@ func appendQuoted[T ~string](b []byte, s T) []byte {
 }
 
 func (s *Scope) append(b []byte) []byte {
-	b = appendList(append(b, `{"canServeBases":`...), sorted(&s.bases), func(b []byte, v *Basis) []byte { return append(b, v.text...) })
+	b = appendList(append(b, `{"canServeBases":`...), sorted(&s.bases), func(b []byte, v *Basis) []byte { return v.append(b, v.Expected) })
 	b = s.head.Ref().append(append(b, `,"head":{"eventRef":`...))
 	b = strconv.AppendInt(append(b, `,"scopeSequence":`...), s.head.Sequence, 10)
 	b = s.appendRoot(append(b, `},"root":`...))
@@ -195,7 +195,7 @@ func (p *Admit) append(b []byte) []byte {
 
 func (a *Assignment) append(b []byte) []byte {
 	b = append(append(b, `{"assignment":`...), a.text...)
-	b = append(append(b, `,"basis":`...), a.basis.text...)
+	b = a.basis.append(append(b, `,"basis":`...), a.basis.Expected)
 	status := "ready"
 	if a.invocation != "" {
 		status = "active"
@@ -230,5 +230,5 @@ func (n *Snapshot) appendCoverage(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `,"observedCandidateCount":`...), n.observed, 10)
 	b = append(append(b, `,"pageChainSha256":"`...), n.chain...)
 	b = appendList(append(b, `","selectedCandidates":`...), n.selected.slice(), func(b []byte, c *Candidate) []byte { return append(b, c.text...) })
-	return append(append(append(b, `,"targetSummaries":`...), n.summaries()...), '}')
+	return append(n.appendSummaries(append(b, `,"targetSummaries":`...)), '}')
 }

@@ -3,7 +3,6 @@ package work
 import (
 	"slices"
 	"strconv"
-	"strings"
 )
 
 func (s *step) openSnapshot(p *OpenSnapshot) *Refusal {
@@ -179,29 +178,20 @@ func (s *step) completeCoverage(p *CompleteCoverage) *Refusal {
 
 // coverageDigest is DV-039.
 func (n *Snapshot) coverageDigest(selected []*Candidate) Digest {
-	var b strings.Builder
-	b.WriteString(`{"basisSha256":"`)
-	b.WriteString(string(n.open.Manifest.Basis))
-	b.WriteString(`","domain":"developer/v8/completed-routing-coverage","manifest":`)
-	b.WriteString(n.open.Manifest.text)
-	b.WriteString(`,"selectedCandidates":[`)
-	for i, c := range selected {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(`{"candidateId":"`)
-		b.WriteString(string(c.Candidate))
-		b.WriteString(`","descriptorSha256":"`)
-		b.WriteString(string(c.Digest))
-		b.WriteString(`"}`)
-	}
-	b.WriteString(`],"targetSummaries":`)
-	return digestOf(b.String(), n.summaries(), "}")
+	var room [usual]byte
+	b := append(append(room[:0], `{"basisSha256":"`...), n.open.Manifest.Basis...)
+	b = append(append(b, `","domain":"developer/v8/completed-routing-coverage","manifest":`...), n.open.Manifest.text...)
+	b = appendList(append(b, `,"selectedCandidates":`...), selected, func(b []byte, c *Candidate) []byte {
+		b = append(append(b, `{"candidateId":"`...), c.Candidate...)
+		return append(append(append(b, `","descriptorSha256":"`...), c.Digest...), `"}`...)
+	})
+	b = append(n.appendSummaries(append(b, `,"targetSummaries":`...)), '}')
+	return digestOfBytes(b)
 }
 
-// summaries is the counts by obligation, as canonical text.
-func (n *Snapshot) summaries() string {
-	b := []byte{'['}
+// appendSummaries writes the counts by obligation.
+func (n *Snapshot) appendSummaries(b []byte) []byte {
+	b = append(b, '[')
 	for i := range n.counts {
 		c := &n.counts[i]
 		if i > 0 {
@@ -214,7 +204,7 @@ func (n *Snapshot) summaries() string {
 		b = strconv.AppendInt(append(b, `,"selectedCount":`...), int64(c.selected), 10)
 		b = append(b, '}')
 	}
-	return string(append(b, ']'))
+	return append(b, ']')
 }
 
 func (s *step) createBasis(p *CreateBasis) *Refusal {
@@ -235,8 +225,8 @@ func (s *step) createBasis(p *CreateBasis) *Refusal {
 	if _, ok := f.bits(p.Targets...); !ok {
 		return refuse(InvalidPayload, "a target is no obligation of frame %s", f.ID())
 	}
-	head, tail := p.basisText(n, c)
-	if !p.Expected.hashes(`{"basis":`, head, tail, `,"domain":"developer/v8/can-serve-routing-basis"}`) {
+	basis := &Basis{CreateBasis: p, candidate: c, coverage: n}
+	if basis.digest() != p.Expected {
 		return refuse(BasisMissing, "expectedBasisSha256 is not the digest of the basis")
 	}
 	if s.scope.bases.has(p.Basis) {
@@ -244,17 +234,25 @@ func (s *step) createBasis(p *CreateBasis) *Refusal {
 	}
 	sc := s.editScope()
 	s.editFrame(f).bases.push(p.Basis)
-	sc.bases.set(s.own, p.Basis, &Basis{
-		CreateBasis: p, candidate: c, coverage: n, text: head + `,"basisSha256":"` + string(p.Expected) + `"` + tail,
-	})
+	sc.bases.set(s.own, p.Basis, basis)
 	return nil
 }
 
-// basisText is the canonical text of the basis in two parts, between which its digest
-// belongs.
-func (p *CreateBasis) basisText(n *Snapshot, c *Candidate) (head, tail string) {
-	b := []byte(`,"candidateId":"`)
-	b = append(b, c.Candidate...)
+// digest is DV-040.
+func (v *Basis) digest() Digest {
+	var room [usual]byte
+	b := v.append(append(room[:0], `{"basis":`...), "")
+	return digestOfBytes(append(b, `,"domain":"developer/v8/can-serve-routing-basis"}`...))
+}
+
+// append writes the basis, with its digest when one is given.
+func (v *Basis) append(b []byte, digest Digest) []byte {
+	p, c, n := v.CreateBasis, v.candidate, v.coverage
+	b = append(append(b, `{"basisId":"`...), p.Basis...)
+	if digest != "" {
+		b = append(append(b, `","basisSha256":"`...), digest...)
+	}
+	b = append(append(b, `","candidateId":"`...), c.Candidate...)
 	b = append(append(b, `","capabilityId":"`...), c.Subject...)
 	b = append(append(b, `","capabilityRevisionSha256":"`...), c.Revision...)
 	b = append(append(b, `","contextBasisSha256":"`...), n.digest...)
@@ -268,8 +266,7 @@ func (p *CreateBasis) basisText(n *Snapshot, c *Candidate) (head, tail string) {
 		b = append(append(append(b, `","policy":{"kind":"complete","revisionSha256":"`...), p.Policy...), '"')
 	}
 	b = append(append(b, `},"rootApplicability":"applicable","snapshotId":"`...), p.Snapshot...)
-	b = appendIDs(append(b, `","targetObligationIds":`...), p.Targets)
-	return `{"basisId":"` + string(p.Basis) + `"`, string(append(b, '}'))
+	return append(appendIDs(append(b, `","targetObligationIds":`...), p.Targets), '}')
 }
 
 // appendIDs writes a list of identifiers, which need no escapes.

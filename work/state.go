@@ -294,7 +294,6 @@ type Basis struct {
 	*CreateBasis
 	candidate *Candidate
 	coverage  *Snapshot
-	text      string // canonical, with its digest
 }
 
 // targets are obligations of one frame, a bit each by their place in it.
