@@ -40,7 +40,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// bench is the names that the steps of the script bind. A name with "clone:" before it
+// stage is the names that the steps of the script bind. A name with "clone:" before it
 // means a copy of what is bound.
 type stage struct {
 	registry     refresh.Registry
