@@ -244,6 +244,7 @@ func (p *parser) strictContainer() (Value, error) {
 		p.close()
 		return v, nil
 	}
+	base := len(p.stack)
 	for {
 		var item Item
 		var err error
@@ -261,13 +262,14 @@ func (p *parser) strictContainer() (Value, error) {
 		if item.Value, err = p.strict(); err != nil {
 			return v, err
 		}
-		v.items = append(v.items, item)
+		p.stack = append(p.stack, item)
 		p.strictSpace()
 		switch p.peek() {
 		case ',':
 			p.pos++
 			p.strictSpace()
 		case last:
+			v.items = p.take(base)
 			if v.kind == Object && p.depth > p.exact {
 				v.items = lastWins(v.items)
 			}

@@ -55,7 +55,15 @@ type parser struct {
 	text  string
 	pos   int
 	depth int
-	exact int // of the JSON form: how deep objects keep members that repeat
+	exact int    // of the JSON form: how deep objects keep members that repeat
+	stack []Item // what the open containers hold so far; they end up in slices of their own, exactly as long as needed
+}
+
+// take moves what stands above base off the stack.
+func (p *parser) take(base int) []Item {
+	items := slices.Clone(p.stack[base:])
+	p.stack = p.stack[:base]
+	return items
 }
 
 // peek is the byte at pos, or 0 at the end. A zero byte in the text is never what
@@ -305,7 +313,10 @@ func (p *parser) nested() error {
 
 // args reads the arguments and the closing parenthesis.
 func (p *parser) args(open int, tool string) ([]Item, error) {
-	args := make([]Item, 0, 4)
+	if p.stack == nil {
+		p.stack = make([]Item, 0, 8) // enough for most requests
+	}
+	base := len(p.stack)
 	for {
 		at := p.pos
 		name, err := p.ident("the name of an argument (arguments are written name=value)")
@@ -321,11 +332,11 @@ func (p *parser) args(open int, tool string) ([]Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		i, twice := slices.BinarySearchFunc(args, name, func(a Item, name string) int { return strings.Compare(a.Name, name) })
+		i, twice := slices.BinarySearchFunc(p.stack[base:], name, byName)
 		if twice {
 			return nil, p.fail(DuplicateArg, at, "argument %q of %s is given twice", name, tool)
 		}
-		args = slices.Insert(args, i, Item{name, v})
+		p.stack = slices.Insert(p.stack, base+i, Item{name, v})
 		p.space()
 		switch p.peek() {
 		case ',':
@@ -334,7 +345,7 @@ func (p *parser) args(open int, tool string) ([]Item, error) {
 			continue
 		case ')':
 			p.pos++
-			return args, nil
+			return p.take(base), nil
 		}
 		if p.atEnd() {
 			return nil, p.unclosed(open, tool)

@@ -73,12 +73,14 @@ type Op struct {
 
 // Arg returns the named argument.
 func (o *Op) Arg(name string) (Value, bool) {
-	i, ok := slices.BinarySearchFunc(o.Args, name, func(a Item, name string) int { return strings.Compare(a.Name, name) })
+	i, ok := slices.BinarySearchFunc(o.Args, name, byName)
 	if !ok {
 		return Value{}, false
 	}
 	return o.Args[i].Value, true
 }
+
+func byName(it Item, name string) int { return strings.Compare(it.Name, name) }
 
 // Help reports whether the operation asks for its description: the literal boolean
 // true, nothing that merely looks like it (VD-066, VD-097).

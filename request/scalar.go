@@ -54,16 +54,18 @@ func (p *parser) array() (Value, error) {
 		p.close()
 		return v, nil
 	}
+	base := len(p.stack)
 	for {
 		e, err := p.value("", false)
 		if err != nil {
 			return v, err
 		}
-		v.items = append(v.items, Item{Value: e})
+		p.stack = append(p.stack, Item{Value: e})
 		v.dynamic = v.dynamic || e.dynamic
 		p.space()
 		if p.peek() == ']' {
 			p.close()
+			v.items = p.take(base)
 			return v, nil
 		}
 		if err := p.expect(',', `"," or "]"`); err != nil {
@@ -82,6 +84,7 @@ func (p *parser) object() (Value, error) {
 		p.close()
 		return v, nil
 	}
+	base := len(p.stack)
 	for {
 		name, err := p.key()
 		if err != nil {
@@ -91,11 +94,12 @@ func (p *parser) object() (Value, error) {
 		if err != nil {
 			return v, err
 		}
-		v.items = append(v.items, Item{name, e})
+		p.stack = append(p.stack, Item{name, e})
 		v.dynamic = v.dynamic || e.dynamic
 		p.space()
 		if p.peek() == '}' {
 			p.close()
+			v.items = p.take(base)
 			if !v.dynamic {
 				v.items = lastWins(v.items)
 			}
