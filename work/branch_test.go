@@ -3,6 +3,7 @@ package work_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/reeve-run/reeve/canon"
@@ -103,6 +104,9 @@ func checkReconstruction(t *testing.T, b *work.Branch, want canon.Value) {
 	if why := member(t, want, "blockedReason"); why.IsNull() != (b.Blocked() == "") {
 		t.Errorf("blocked %q", b.Blocked())
 	}
+	if all := b.Rejections(); len(all) > 0 && !strings.Contains(b.Blocked(), strconv.Itoa(all[0].StoredIndex)+" was rejected: "+all[0].Message) {
+		t.Errorf("blocked %q does not tell of the first rejection", b.Blocked())
+	}
 	active := ""
 	if sc := b.Active(); sc != nil {
 		active = string(sc.ID())
@@ -148,7 +152,7 @@ func TestBranchVectors(t *testing.T) {
 	t.Parallel()
 	for _, v := range vectorLines(t, "branches.jsonl") {
 		t.Run(text(t, v, "name"), func(t *testing.T) {
-			t.Attr("requirement", "DV-190 DV-191 DV-192 DV-193 DV-194 DV-055 DV-241 DV-250 DV-255")
+			t.Attr("requirement", "DV-190 DV-191 DV-192 DV-193 DV-194 DV-195 DV-055 DV-241 DV-250 DV-255")
 			t.Parallel()
 			var all []*work.Entry
 			for _, e := range member(t, v, "entries").Items() {
