@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -108,17 +109,15 @@ requirements: %d met, %d open
 // shown is how many tests a row names; the rest is counted.
 const shown = 6
 
-// names lists tests; several subtests of one test stand as that test with their
-// number.
+// names lists tests; subtests stand as their test, without their number, which
+// depends on how many vectors there were.
 func names(tests []Test) string {
-	cases := map[string]int{}
 	var order []string
 	for _, t := range tests {
 		top := Test{t.Package, strings.SplitN(t.Name, "/", 2)[0]}.String()
-		if cases[top] == 0 {
+		if !slices.Contains(order, top) {
 			order = append(order, top)
 		}
-		cases[top]++
 	}
 	parts := make([]string, 0, min(len(order), shown+1))
 	for i, top := range order {
@@ -126,11 +125,7 @@ func names(tests []Test) string {
 			parts = append(parts, fmt.Sprintf("and %d more", len(order)-shown))
 			break
 		}
-		part := "`" + top + "`"
-		if n := cases[top]; n > 1 {
-			part += fmt.Sprintf(" (%d)", n)
-		}
-		parts = append(parts, part)
+		parts = append(parts, "`"+top+"`")
 	}
 	return strings.Join(parts, ", ")
 }
