@@ -230,9 +230,6 @@ func discharge(r *reader) Payload {
 	return p
 }
 
-// maxShort is the bound of the lists that hold few texts.
-const maxShort = 32
-
 func conclude(r *reader) Payload {
 	p := &Conclude{}
 	r.lit(`{"proposal":`)
@@ -248,7 +245,7 @@ func conclude(r *reader) Payload {
 	r.lit(`,"frameId":`)
 	p.Frame = readID[FrameID](r)
 	r.lit(`,"stopEvidence":`)
-	p.StopEvidence = r.texts(1, maxShort)
+	p.StopEvidence = r.texts(1)
 	r.lit("}")
 	p.text = r.s[start:r.pos]
 	r.lit("}")

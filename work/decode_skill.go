@@ -19,7 +19,7 @@ func recordAssignment(r *reader) Payload {
 	r.lit(`,"expectedContribution":`)
 	p.Expected = text(r)
 	r.lit(`,"limitations":`)
-	p.Limits = r.texts(0, maxShort)
+	p.Limits = r.texts(0)
 	r.lit(`,"parentFrameId":`)
 	p.Frame = readID[FrameID](r)
 	r.lit(`,"parentFrameRevision":`)
@@ -145,7 +145,7 @@ func returned(r *reader) (o Outcome) {
 		o.Reason = text(r)
 	case r.has(`{"kind":"needs-context","missingContext":`):
 		o.Name, o.Blocks = "returned-needs-context", blockContext
-		o.Missing = r.texts(1, maxShort)
+		o.Missing = r.texts(1)
 	default:
 		o.Name = "returned-abort"
 		r.lit(`{"kind":"abort","reason":`)
@@ -167,7 +167,7 @@ func contribution(r *reader) (o Outcome) {
 	r.lit(`,"claim":`)
 	o.Claim = text(r)
 	r.lit(`,"kind":"contribution","limitations":`)
-	o.Limits = r.texts(0, maxShort)
+	o.Limits = r.texts(0)
 	r.lit(`,"targetUses":`)
 	o.Uses = list(r, 1, canon.MaxItems, targetUse)
 	if r.ok() && repeats(o.Uses) {

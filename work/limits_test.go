@@ -34,15 +34,15 @@ func TestListsAreBounded(t *testing.T) {
 		"changed paths": {200, func(n int) (work.Kind, o) { return work.LandingRecorded, landing(numbered(n, word("path/")), a{}) }},
 		"verification":  {100, func(n int) (work.Kind, o) { return work.LandingRecorded, landing(a{"a"}, numbered(n, word("check "))) }},
 		"limitations of a contribution": {100, func(n int) (work.Kind, o) {
-			p := with(proposal("frame:a", 0, "s", []string{"obligation:a"}, "evidence"), o{"limitations": a(numbered(n, word("limit ")))})
+			p := with(proposal("frame:a", 0, "s", []string{"obligation:a"}, "evidence"), o{"limitations": numbered(n, word("limit "))})
 			return work.ContributionAdmitted, o{"proposal": p, "expectedProposalSha256": h(p), "contributionId": "contribution:a", "admissionBasisSha256": h(p)}
 		}},
 		"stop evidence of a conclusion": {32, func(n int) (work.Kind, o) {
-			return work.FrameConcluded, o{"proposal": with(conclusion(question{id: "frame:a", obligations: "a"}), o{"stopEvidence": a(numbered(n, word("seen ")))})}
+			return work.FrameConcluded, o{"proposal": with(conclusion(question{id: "frame:a", obligations: "a"}), o{"stopEvidence": numbered(n, word("seen "))})}
 		}},
 		"missing context": {32, func(n int) (work.Kind, o) {
 			return work.InvocationSettled, o{"settlement": o{"kind": "returned", "invocationId": "invocation:a", "assignmentId": "assignment:a",
-				"value": o{"kind": "needs-context", "targetObligationIds": a{"obligation:a"}, "missingContext": a(numbered(n, word("context ")))}}}
+				"value": o{"kind": "needs-context", "targetObligationIds": a{"obligation:a"}, "missingContext": numbered(n, word("context "))}}}
 		}},
 	} {
 		for n, ok := range map[int]bool{c.most: true, c.most + 1: false} {
@@ -59,8 +59,8 @@ func TestListsAreBounded(t *testing.T) {
 func frameOf(n int) o {
 	ids := numbered(n, word("obligation:"))
 	obligations := numbered(n, func(i int) any { return o{"obligationId": ids[i], "frameId": "frame:a", "statement": "It is so."} })
-	return o{"parentDependency": nil, "obligations": a(obligations), "frame": o{"frameId": "frame:a", "frameRevision": 0, "workScopeId": "scope:a", "parentFrameId": nil, "routeDefinitionId": shaping,
-		"routeDefinitionRevisionSha256": h(shaping), "exactQuestion": "Is it so?", "obligationIds": a(ids), "obligationSetSha256": h(a(obligations))}}
+	return o{"parentDependency": nil, "obligations": obligations, "frame": o{"frameId": "frame:a", "frameRevision": 0, "workScopeId": "scope:a", "parentFrameId": nil, "routeDefinitionId": shaping,
+		"routeDefinitionRevisionSha256": h(shaping), "exactQuestion": "Is it so?", "obligationIds": ids, "obligationSetSha256": h(obligations)}}
 }
 
 func landing(paths, verification a) o {

@@ -200,7 +200,7 @@ func (*Discharge) sealed()        {}
 func (*Conclude) sealed()         {}
 
 // Digest is the hash of the conclusion (DV-048), which an authorization names.
-func (c *Conclude) Digest() Digest { return c.digest }
+func (p *Conclude) Digest() Digest { return p.digest }
 
 // Support is the hash a settlement gives as a support (DV-046).
-func (s *Settle) Support() Digest { return s.support }
+func (p *Settle) Support() Digest { return p.support }

@@ -74,7 +74,7 @@ func (s *step) settle(p *Settle) *Refusal {
 	}
 	a, _ := s.scope.assignments.get(p.Assignment)
 	f, _ := s.scope.frames.get(a.Frame)
-	spoken, bits := p.Outcome.Targets, a.bits
+	spoken := p.Outcome.Targets
 	if p.Outcome.Blocks == blockFailure {
 		spoken = a.Targets
 	}
@@ -85,7 +85,7 @@ func (s *step) settle(p *Settle) *Refusal {
 	}
 	var blocker *Blocker
 	if p.Outcome.Blocks != "" {
-		bits, _ = f.bits(spoken...)
+		bits, _ := f.bits(spoken...) // they are among the targets, which are the frame's
 		blocker = &Blocker{Blocker: p.blockerID(), Kind: p.Outcome.Blocks, Source: string(p.Invocation), Targets: spoken, bits: bits, details: p.Outcome.details}
 		if p.Outcome.Blocks == blockDependency {
 			blocker.Source = string(p.Outcome.Dependency)

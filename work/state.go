@@ -284,10 +284,10 @@ type Snapshot struct {
 type effectCounts struct{ selected, cleared, blocked, limited int }
 
 // Completed reports whether the snapshot became a coverage.
-func (s *Snapshot) Completed() bool { return s.digest != "" }
+func (n *Snapshot) Completed() bool { return n.digest != "" }
 
 // Digest is that of the coverage (DV-039), empty while the snapshot collects.
-func (s *Snapshot) Digest() Digest { return s.digest }
+func (n *Snapshot) Digest() Digest { return n.digest }
 
 // Basis says that a capability can serve obligations of a frame (DV-167). It is immutable.
 type Basis struct {
