@@ -81,7 +81,7 @@ func (b *Branch) Preflight(q Request) (*Batch, *Refusal) {
 	}
 	batch.after = b.Extend(slices.Values(batch.entries), All(q.Rules))
 	if no := batch.after.first; no != nil {
-		return nil, &Refusal{Code: PreflightRejected, Transition: no.Transition, Message: no.Message}
+		return nil, &Refusal{Code: PreflightRejected, Entry: no.Code, Transition: no.Transition, Message: no.Message}
 	}
 	batch.self = batch
 	return batch, nil

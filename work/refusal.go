@@ -83,6 +83,7 @@ const (
 // there is one (DV-154).
 type Refusal struct {
 	Code       Code
+	Entry      Code // of PreflightRejected: the code the first rejected entry would have
 	Transition Transition
 	Message    string
 }

@@ -25,14 +25,8 @@ func both(t *testing.T, requirement string, code work.Code, transition work.Tran
 				t.Errorf("reference rules refuse: %v", no)
 			case rules == work.Strict && no == nil:
 				t.Error("strict rules accept")
-			case rules == work.Strict && (no.Code != work.PreflightRejected || no.Transition != transition):
-				t.Errorf("refused with %s (%s)", no.Code, no.Transition)
-			}
-			if rules == work.Strict && code != work.TransitionRejected {
-				return
-			}
-			if rules == work.Strict && !strings.HasPrefix(no.Message, string(transition)) {
-				t.Errorf("message %q", no.Message)
+			case rules == work.Strict && (no.Code != work.PreflightRejected || no.Entry != code || no.Transition != transition || !strings.HasPrefix(no.Message, string(transition))):
+				t.Errorf("refused with %s, %s (%s): %s", no.Code, no.Entry, no.Transition, no.Message)
 			}
 		})
 	}
