@@ -30,6 +30,9 @@ func (a *app) cmdCellRun() *cobra.Command {
 names between cells. Output comes as it is printed; the value of a last expression is
 printed after it. Ctrl-C interrupts the cell, a second one leaves at once.
 
+What a child process prints is not part of the cell's output unless the code captures it:
+  print(subprocess.run(["ls"], capture_output=True, text=True).stdout)
+
 Status: 0 done, 1 the code raised, 8 the time of --timeout was reached, 12 the worker
 was lost and its namespace with it, 130 interrupted.`,
 		Args: cobra.MaximumNArgs(1),

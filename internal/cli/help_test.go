@@ -132,6 +132,16 @@ func TestFlagsSayWhatTheyDo(t *testing.T) {
 	})
 }
 
+// What a child process prints is easily taken for the cell's: the help says what is
+// needed to see it.
+func TestCellRunSaysHowToSeeAChildsOutput(t *testing.T) {
+	t.Parallel()
+	status, out, _ := shell{dir: t.TempDir()}.run(t.Context(), "cell", "run", "--help")
+	if status != 0 || !strings.Contains(out, "child process") || !strings.Contains(out, "capture_output=True, text=True") {
+		t.Errorf("status %d, help:\n%s", status, out)
+	}
+}
+
 func TestExitCodePageNamesEveryCode(t *testing.T) {
 	t.Parallel()
 	sh := shell{dir: t.TempDir()}

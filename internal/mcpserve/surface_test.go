@@ -3,6 +3,7 @@ package mcpserve_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,9 @@ func TestToolListIsAcceptableToEveryClient(t *testing.T) {
 	var names []string
 	for _, tool := range list.Tools {
 		names = append(names, tool.Name)
+		if tool.Name == "execute" && !strings.Contains(tool.Description, "capture_output=True") {
+			t.Errorf("execute does not say how a child's output becomes the cell's: %s", tool.Description)
+		}
 		if tool.Description == "" || tool.OutputSchema == nil {
 			t.Errorf("%s has no description or no output schema", tool.Name)
 		}

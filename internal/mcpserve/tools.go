@@ -98,7 +98,9 @@ func (s *Server) register() {
 	s.protocol.AddTool(&mcp.Tool{
 		Name: "execute",
 		Description: "Run Python in a workbench that keeps names, imports and open objects from call to call. " +
-			"The last expression's value is shown; await works at top level; use subprocess for commands. " +
+			"The last expression's value is shown; await works at top level. " +
+			"What a child process prints is not part of the output unless captured: " +
+			"subprocess.run([...], capture_output=True, text=True). " +
 			"A raised error is a normal result. Calls to one session queue, different sessions run at once. " +
 			"Read notice first: it says when the namespace was lost.",
 		InputSchema: executeIn, OutputSchema: executeOut,
