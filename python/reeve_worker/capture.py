@@ -221,8 +221,8 @@ class EmptyInput(TextIOBase):
 
 
 NO_INPUT = (
-    "input() has nobody to ask: assign the value in a cell, or ask the operator with "
-    "`await local.send(...)` and end the turn with `await runtime.wait(None, ...)`"
+    "input() has nobody to ask: a cell has no keyboard; write the value into the code, "
+    "for example name = 'Ada' in place of name = input()"
 )
 
 
