@@ -63,6 +63,8 @@ func TestBootErrors(t *testing.T) {
 	twice := []verbs.Pack{pack("a", verb("a.v")), pack("b", verb("a.v"))}
 	bad := verb("a.v")
 	bad.Effect = ""
+	query := verb("a.v")
+	query.Query, query.Effect = true, verbs.Workspace
 	for _, c := range []struct {
 		kind     verbs.BootKind
 		config   verbs.Config
@@ -81,6 +83,7 @@ func TestBootErrors(t *testing.T) {
 		{verbs.MalformedConsumer, verbs.Config{Packs: []verbs.Pack{with(pack("a"), func(tb *verbs.Table) { tb.ConsumerKinds = []string{"no name"} })}}, []string{"no name", "a"}},
 		{verbs.UnknownDisabled, verbs.Config{Packs: []verbs.Pack{pack("a", internal(bad))}, Disabled: map[string][]string{"a": {"a.v"}}}, []string{"a", "a.v"}},
 		{verbs.MalformedTable, verbs.Config{Packs: []verbs.Pack{pack("a", bad)}}, []string{"a", "a.v"}},
+		{verbs.MalformedTable, verbs.Config{Packs: []verbs.Pack{pack("a", query)}}, []string{"a", "a.v"}},
 		{verbs.MalformedTable, verbs.Config{Packs: []verbs.Pack{pack("a", verb("v"))}}, []string{"a", "v"}},
 		{verbs.MalformedTable, verbs.Config{Packs: []verbs.Pack{pack("a", verb("a.v", verbs.Param{Name: "x", Type: "date", Description: "d"}))}}, []string{"a", "a.v"}},
 	} {
