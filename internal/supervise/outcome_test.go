@@ -60,6 +60,20 @@ func TestCausesAreToldApart(t *testing.T) {
 	}
 }
 
+// TestClosedDescriptors: a cell that closes the worker's connection costs the worker
+// at once, and the cause says why.
+func TestClosedDescriptors(t *testing.T) {
+	t.Attr("requirement", "CP-024")
+	t.Parallel()
+	sp, _ := workbench(t)
+	p := start(t, sp)
+	exit := lost(t, p, "import os\nos.closerange(3, 21)")
+	if exit.Cause.Kind != event.CauseExit || exit.Cause.Code == nil || *exit.Cause.Code != 71 ||
+		!strings.Contains(exit.Cause.Text, "a cell has closed its connection") {
+		t.Errorf("cause %+v", exit.Cause)
+	}
+}
+
 // TestSysExitKeepsTheWorker is the one end that is the cell's alone (W26).
 func TestSysExitKeepsTheWorker(t *testing.T) {
 	t.Attr("requirement", "CP-142")

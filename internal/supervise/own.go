@@ -20,6 +20,9 @@ const (
 	// every writer that can be found is gone. A descriptor passed to a stranger
 	// must not hold up the end.
 	flushTime = 200 * time.Millisecond
+
+	// exitDetached is the status of a worker that a cell has cut off (python/README.md).
+	exitDetached = 71
 )
 
 // own waits for the worker's end, sees that nothing is left, and tells everyone
@@ -135,8 +138,11 @@ func (p *Process) observe(waitErr error) event.Cause {
 	case r.status.Exited():
 		code := r.status.ExitStatus()
 		text := fmt.Sprintf("python exited with status %d", code)
-		if !p.isGreeted() {
+		switch {
+		case !p.isGreeted():
 			text += " before it said hello"
+		case code == exitDetached:
+			text += ", which a worker does when a cell has closed its connection to reeve"
 		}
 		return event.Cause{Kind: event.CauseExit, Code: &code, Text: text}
 	default:

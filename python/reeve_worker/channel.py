@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import _socket
 import _thread
+from posix import _exit, fstat, write
 
 from reeve_worker.messages import MAX_FRAME, check_envelope
 from reeve_worker.strictjson import OVER, Fault, decode, encode
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections import deque
 else:
     from _collections import deque
+
+EXIT_DETACHED = 71  # a cell closed the connection, or put another file in its place
 
 
 class Channel:
@@ -33,6 +36,7 @@ class Channel:
         self._rest = memoryview(b"")  # of the frame being sent
         self._sending = _thread.allocate_lock()
         self._received = bytearray()
+        self._inode = fstat(sock.fileno()).st_ino
         self.closed = False
 
     def send(self, message: dict[str, Any]) -> None:
@@ -62,10 +66,27 @@ class Channel:
             if self.closed:
                 self._rest = memoryview(b"")
                 continue
+            self._check()
             try:
                 self._rest = self._rest[self._sock.send(self._rest) :]
             except OSError:
                 self.closed = True
+
+    def _check(self) -> None:
+        """End the process if the descriptor is not the connection any more.
+
+        The host sees no end of a socket that the reader still waits at, and a file
+        that a cell opened since must not be sent frames.
+        """
+        try:
+            if fstat(self._sock.fileno()).st_ino == self._inode:
+                return
+        except OSError:
+            pass  # closed: the same end
+        try:
+            write(2, b"reeve worker: a cell closed the worker's connection to reeve\n")
+        finally:
+            _exit(EXIT_DETACHED)
 
     def receive(self) -> dict[str, Any] | None:
         """Return the next message, None when the host has closed, or raise Fault."""
@@ -81,6 +102,7 @@ class Channel:
                     frame = bytes(buffer[4 : 4 + size])
                     del buffer[: 4 + size]
                     return check_envelope(decode(frame), self._session, self._generation)
+            self._check()
             try:
                 chunk = self._sock.recv(65_536)
             except OSError:

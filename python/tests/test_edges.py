@@ -3,7 +3,7 @@
 import os
 import signal
 
-from tests.support import Gone, WorkerTest, wait_for
+from tests.support import Gone, Host, WorkerTest, wait_for
 
 
 class Values(WorkerTest):
@@ -72,6 +72,25 @@ class Exits(WorkerTest):
         with self.assertRaises(Gone):
             self.host.receive()
         self.assertEqual(self.host.process.wait(10), 7)
+
+    def test_closing_the_connection(self) -> None:
+        """A cell that closes the worker's descriptors ends the worker, which says so. [CP-024]"""
+        for code in (
+            "import os; os.closerange(3, 64)",
+            "import os; os.closerange(3, 64); f = [open('/dev/null') for _ in range(40)]",
+            "import os, socket; os.closerange(3, 64); f = [s for _ in range(20) for s in socket.socketpair()]",
+            "import os; os.closerange(0, 64)",
+        ):
+            with self.subTest(code):
+                host = Host()
+                self.addCleanup(host.close)
+                host.start(code)
+                with self.assertRaises(Gone):
+                    while True:
+                        host.receive(5)
+                self.assertEqual(host.process.wait(5), 71)
+                if "(0," not in code:
+                    self.assertIn("closed the worker's connection", host.raw()[1])
 
     def test_fork(self) -> None:
         """A forked child leaves at the end of the cell; one reply comes. [CP-142 CP-033]"""
