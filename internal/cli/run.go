@@ -258,7 +258,11 @@ func (a *app) does(c *cobra.Command, f func(ctx context.Context, args []string) 
 }
 
 // check refuses combinations of global flags that cannot be meant.
-func (a *app) check(*cobra.Command, []string) error {
+func (a *app) check(c *cobra.Command, _ []string) error {
+	if f := c.Flags().Lookup("session"); f != nil && f.Changed && f.Value.String() == "" {
+		return fault.New(fault.Usage, "read arguments", "--session", "an empty name is no session").
+			WithNext("name a session, or leave --session out")
+	}
 	if a.set.json && a.set.jsonl {
 		return fault.New(fault.Usage, "read arguments", "--json", "--json and --jsonl exclude each other")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
 )
 
@@ -97,7 +98,10 @@ func (a *app) onSession(f func(ctx context.Context, c *control.Client, id string
 	return a.asks(func(ctx context.Context, c *control.Client, args []string) answer {
 		name := ""
 		if len(args) > 0 {
-			name = args[0]
+			if name = args[0]; name == "" {
+				return failed(fault.New(fault.Usage, "read arguments", "session", "an empty name is no session").
+					WithNext("name a session: reeve session list"))
+			}
 		}
 		id, err := a.session(ctx, c, name)
 		if err != nil {

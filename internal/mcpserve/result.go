@@ -242,6 +242,9 @@ func (s *Server) image(ctx context.Context, svc control.Service, a event.Artifac
 
 // arguments decodes a call's arguments strictly: a member that the tool does not
 // have is named instead of dropped.
+//
+// An empty session is refused here for all tools: it would silently mean the
+// connection's own, which is what leaving it out means.
 func arguments(p *mcp.CallToolParamsRaw, into any) error {
 	raw := bytes.TrimSpace(p.Arguments)
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -249,6 +252,16 @@ func arguments(p *mcp.CallToolParamsRaw, into any) error {
 	}
 	if err := json.Unmarshal(raw, into, json.RejectUnknownMembers(true)); err != nil {
 		return fault.Wrap(err, fault.InvalidRequest, "read arguments", p.Name).WithNext("call again with arguments that fit the tool's input schema")
+	}
+	var named struct {
+		Session *string `json:"session"`
+	}
+	if err := json.Unmarshal(raw, &named); err != nil {
+		return fault.Wrap(err, fault.InvalidRequest, "read arguments", p.Name)
+	}
+	if named.Session != nil && *named.Session == "" {
+		return fault.New(fault.InvalidRequest, "read arguments", "session", "an empty name is no session").
+			WithNext("name a session, or leave session out for this connection's own")
 	}
 	return nil
 }

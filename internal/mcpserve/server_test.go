@@ -125,6 +125,25 @@ func TestRaisedErrorIsAResultAndOnlyAFaultIsAnError(t *testing.T) {
 	}
 }
 
+func TestEmptySessionIsRefused(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	cs := connect(t, mcpserve.Options{Dial: dialled(m)}, nil)
+	for tool, args := range map[string]map[string]any{
+		"execute":   {"code": "print x", "session": ""},
+		"interrupt": {"session": ""},
+		"status":    {"session": ""},
+	} {
+		g, res := call(t, cs, tool, args)
+		if !res.IsError || g.Fault == nil || g.Fault.Code != fault.InvalidRequest || !strings.Contains(words(res), "leave session out") {
+			t.Errorf("%s: %+v, isError %v", tool, g, res.IsError)
+		}
+	}
+	if n := len(m.requests()); n != 0 {
+		t.Errorf("%d cells were sent", n)
+	}
+}
+
 func TestNoticeStandsFirst(t *testing.T) {
 	t.Parallel()
 	t.Attr("row", "W9")
