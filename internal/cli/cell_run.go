@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -66,11 +67,11 @@ const maxCode = 262_144 + 1
 func (a *app) codeOf(name string) (string, error) {
 	const op = "read code"
 	if name == "-" {
-		b, err := io.ReadAll(io.LimitReader(a.io.In, maxCode))
+		b, err := io.ReadAll(io.LimitReader(a.io.In, maxCode+int64(len(byteOrderMark))))
 		if err != nil {
 			return "", fault.Wrap(err, fault.Usage, op, "standard input")
 		}
-		return string(b), nil
+		return source("standard input", b)
 	}
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(a.io.WorkDir, name)
@@ -83,11 +84,33 @@ func (a *app) codeOf(name string) (string, error) {
 		return "", fault.Wrap(err, fault.Usage, op, name)
 	}
 	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, maxCode))
+	b, err := io.ReadAll(io.LimitReader(f, maxCode+int64(len(byteOrderMark))))
 	if err != nil {
 		return "", fault.Wrap(err, fault.Usage, op, name)
 	}
-	return string(b), nil
+	return source(name, b)
+}
+
+const byteOrderMark = "\ufeff"
+
+// source is the text of a file of code: without the one byte order mark that Python
+// too takes off, and in UTF-8. What is too long may be cut within a character and is
+// left for the core to refuse.
+func source(name string, b []byte) (string, error) {
+	code := strings.TrimPrefix(string(b), byteOrderMark)
+	if len(code) >= maxCode || utf8.ValidString(code) {
+		return code, nil
+	}
+	at := 0
+	for at < len(b) {
+		r, size := utf8.DecodeRune(b[at:])
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at += size
+	}
+	return "", fault.New(fault.Usage, "read code", name, "not UTF-8: byte 0x%02x at offset %d", b[at], at).
+		WithNext("save it as UTF-8, or convert it with iconv -t UTF-8 -f and the encoding it has")
 }
 
 // codeFrom is what to run. Standard input is read only when a dash asks for it.

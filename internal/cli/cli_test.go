@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -233,6 +235,48 @@ func TestRequestOfACell(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("request (-want +got):\n%s", d)
+	}
+}
+
+// Files come as editors write them: one byte order mark is none of the code, and what
+// is not UTF-8 is refused with its place.
+func TestCodeIsReadAsPythonReadsIt(t *testing.T) {
+	t.Parallel()
+	var got string
+	sh := serve(t, &core{execute: func(_ context.Context, r control.ExecuteRequest, _ func(control.CellProgress)) (control.CellResult, error) {
+		got = r.Code
+		return control.CellResult{Cell: "cell_1", Status: "ok"}, nil
+	}})
+	file := filepath.Join(t.TempDir(), "code.py")
+	for given, want := range map[string]string{
+		"\ufeffx = 'ü'":      "x = 'ü'",
+		"\ufeff\ufeffx":      "\ufeffx",
+		"x = '\ufeff\ufffd'": "x = '\ufeff\ufffd'",
+	} {
+		if err := os.WriteFile(file, []byte(given), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sh.in = given
+		for _, from := range []string{file, "-"} {
+			got = ""
+			if status, _, err := sh.run(t.Context(), "cell", "run", "--file", from); status != 0 || got != want {
+				t.Errorf("%s with %q: status %d, sent %q, want %q\n%s", from, given, status, got, want, err)
+			}
+		}
+	}
+	sh.in = "\ufeffab\xff"
+	if err := os.WriteFile(file, []byte(sh.in), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for from, name := range map[string]string{file: file, "-": "standard input"} {
+		status, _, err := sh.run(t.Context(), "cell", "run", "--file", from)
+		if status != 2 || !strings.Contains(err, name) || !strings.Contains(err, "byte 0xff at offset 5") || !strings.Contains(err, "iconv") {
+			t.Errorf("%s: status %d, stderr %q", from, status, err)
+		}
+	}
+	sh.in = "\ufeff" + strings.Repeat("x", 300_000)
+	if sh.run(t.Context(), "cell", "run", "-"); len(got) <= 262_144 {
+		t.Errorf("%d bytes of code that is too long were sent as if they were all", len(got))
 	}
 }
 
