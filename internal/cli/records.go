@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
 )
@@ -50,6 +51,12 @@ func (a *app) cmdEvents() *cobra.Command {
 		if f.q.Follow && !a.streams() {
 			return fault.New(fault.Usage, "read arguments", "--follow", "it never ends, so there is no one envelope").WithNext("use --jsonl")
 		}
+		if err := knownKinds("--kind", f.q.Kinds); err != nil {
+			return err
+		}
+		if err := knownKinds("--not", f.q.Not); err != nil {
+			return err
+		}
 		f.q.Since, err = sinceTime(f.since, time.Now())
 		return err
 	}
@@ -62,6 +69,45 @@ func (a *app) cmdEvents() *cobra.Command {
 		q.Tail = q.AfterID == 0
 		return a.readEvents(ctx, c, q)
 	}))
+}
+
+// knownKinds refuses a kind that no event has: its list would be empty for ever.
+func knownKinds(flag string, names []string) error {
+	for _, name := range names {
+		if event.Current(event.Kind(name)) != 0 {
+			continue
+		}
+		near, least := "", 0
+		for _, s := range event.Shapes() {
+			if d := edits(name, string(s.Kind)); near == "" || d < least {
+				near, least = string(s.Kind), d
+			}
+		}
+		return fault.New(fault.Usage, "read arguments", flag+" "+name, "no event is of this kind; the nearest is %s", near).
+			WithNext("use %s %s", flag, near)
+	}
+	return nil
+}
+
+// edits is how many letters must be inserted, deleted or exchanged.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0]++
+		for j := range len(b) {
+			exchanged := corner
+			if a[i] != b[j] {
+				exchanged++
+			}
+			corner = row[j+1]
+			row[j+1] = min(exchanged, corner+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // sinceTime reads a duration back from now or a point in time.

@@ -49,8 +49,8 @@ func TestEmptyViewSaysWhy(t *testing.T) {
 	t.Parallel()
 	sh := serve(t, &core{events: func(context.Context, control.EventQuery, func(control.EventRow) error) error { return nil }})
 	sh.tty = true
-	_, out, _ := sh.run(t.Context(), "events", "--kind", "a,b", "--failed", "--grep", "x")
-	if out != "no events with --kind a,b, --grep x, --failed\n" {
+	_, out, _ := sh.run(t.Context(), "events", "--kind", "cell.started,kernel.lost", "--failed", "--grep", "x")
+	if out != "no events with --kind cell.started,kernel.lost, --grep x, --failed\n" {
 		t.Errorf("empty view: %q", out)
 	}
 	if _, out, _ = sh.run(t.Context(), "session", "list"); !strings.Contains(out, "reeve cell run") {
