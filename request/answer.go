@@ -79,7 +79,7 @@ func (f *Failure) disposition() Disposition {
 // package made: a *SubstitutionError or a Conflict.
 func Refused(err error) *Failure {
 	f := &Failure{Message: err.Error(), Disposition: NotCommitted}
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // made here, never wrapped
 	case *SubstitutionError:
 		f.Kind, f.Details = KindSubstitution, []Item{{"reason", OfString(string(e.Reason))}}
 	case Conflict:

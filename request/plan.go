@@ -1,5 +1,7 @@
 package request
 
+import "errors"
+
 // Catalogue is what planning knows of verbs.
 type Catalogue interface {
 	// PackOf is the pack that owns a verb which the asker may call, or false.
@@ -80,8 +82,8 @@ func MakePlan(text string, known Catalogue) Plan {
 }
 
 func failure(err error) *PlanFail {
-	e, ok := err.(*ParseError)
-	if !ok {
+	var e *ParseError
+	if !errors.As(err, &e) {
 		return &PlanFail{Message: err.Error()}
 	}
 	f := &PlanFail{Code: e.Code, Message: e.Error(), Line: e.Line, Column: e.Column, Excerpt: e.Excerpt}

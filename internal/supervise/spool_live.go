@@ -47,7 +47,8 @@ func readLive(f io.ReaderAt, offset int64, b []byte) (n int, at, total int64, er
 	if at >= spoolHead {
 		at = max(at, total-spoolRing+spoolMargin)
 	}
-	end, place := total, spoolHeader+at
+	var end int64
+	place := spoolHeader + at
 	if at < spoolHead {
 		end = min(total, spoolHead)
 	} else {
@@ -58,7 +59,7 @@ func readLive(f io.ReaderAt, offset int64, b []byte) (n int, at, total int64, er
 		return 0, at, total, nil
 	}
 	n, err = f.ReadAt(b[:min(int64(len(b)), end-at)], place)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, at, total, err
 	}
 	if at < spoolHead {
