@@ -305,7 +305,8 @@ func unquote(s string, raw bool) (decoded, why string) {
 	for i < len(s) {
 		switch c := s[i]; {
 		case c == '\\':
-			n, problem := 0, ""
+			var n int
+			var problem string
 			if b, n, problem = unescape(b, s, i); problem != "" {
 				return "", problem
 			}
