@@ -59,6 +59,12 @@ class Channel:
             finally:
                 self._sending.release()
 
+    def settle(self, seconds: float) -> None:
+        """Send what is queued, waiting a while for the thread that is sending."""
+        if self._sending.acquire(True, seconds):
+            self._sending.release()
+        self.flush()
+
     def _drain(self) -> None:
         while self._rest or self._queue:
             if not self._rest:

@@ -7,6 +7,7 @@ the operation under way, the interrupt, and the replies that requests wait for.
 from __future__ import annotations
 
 import os
+from posix import _exit
 from time import sleep
 
 from reeve_worker.errors import describe
@@ -34,13 +35,13 @@ class Reader:
             while True:
                 message = self._worker.channel.receive()
                 if message is None:
-                    os._exit(0)
+                    _exit(0)
                 self._take(message)
         except Fault as fault:
             os.write(2, f"reeve worker: read frame: {fault}\n".encode())
         except BaseException as error:
             os.write(2, f"reeve worker: reader failed: {describe(error)}\n".encode())
-        os._exit(EXIT_FAULT)
+        _exit(EXIT_FAULT)
 
     def _take(self, message: dict[str, Any]) -> None:
         worker, kind = self._worker, message["kind"]
@@ -67,4 +68,4 @@ class Reader:
         if self._worker.busy:
             self._worker.interrupts.ask(self._worker.busy)
         sleep(_GRACE)
-        os._exit(0)
+        _exit(0)

@@ -23,7 +23,7 @@ from reeve_worker.rich import Artifacts, is_rich, prepare_matplotlib, prepare_py
 
 TYPE_CHECKING = False  # typing itself would cost a third of the start
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
     import contextvars as _contextvars
     import queue as _queue
 else:
@@ -98,6 +98,18 @@ class Worker:
         self.finder.after("matplotlib.pyplot", lambda pyplot: prepare_pyplot(pyplot, self._show_figures))
         os.register_at_fork(after_in_child=self._forked)
         self.interrupts.install()
+        plain = os._exit
+
+        def leave_at_once(status: int) -> NoReturn:
+            """Exit without cleaning up; what the cell has printed is sent first."""
+            try:
+                if self.cell is not None and os.getpid() == self.pid:
+                    self.cell.output.flush()
+                    self.channel.settle(1.0)
+            finally:
+                plain(status)
+
+        os._exit = leave_at_once
 
     def _open_requests(self, module: Any) -> None:
         """Connect the SDK, which a cell imports for the first time, to this worker."""

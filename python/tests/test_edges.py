@@ -73,6 +73,25 @@ class Exits(WorkerTest):
             self.host.receive()
         self.assertEqual(self.host.process.wait(10), 7)
 
+    def test_os_exit_after_a_print(self) -> None:
+        """What was printed just before os._exit arrives, once, and a child sends none of it. [CP-142 CP-009]"""
+        for code, want in (
+            ("import os; print('one'); os._exit(3)", "one\n"),
+            ("import os\nprint('one')\npid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0)\nos._exit(3)", "one\n"),
+            ("import os\nfor i in range(9000): print('x')\nos._exit(3)", "x\n" * 9000),
+        ):
+            with self.subTest(code):
+                host = Host()
+                self.addCleanup(host.close)
+                host.start(code)
+                text = ""
+                with self.assertRaises(Gone):
+                    while True:
+                        text += host.receive()["text"]
+                self.assertEqual(host.process.wait(10), 3)
+                self.assertEqual(text, want)
+                self.assertEqual(host.raw()[0], "")
+
     def test_closing_the_connection(self) -> None:
         """A cell that closes the worker's descriptors ends the worker, which says so. [CP-024]"""
         for code in (
