@@ -51,6 +51,9 @@ func Open(dir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
+// In is the store in dir for reading only: nothing in it is made or cleared away.
+func In(dir string) *Store { return &Store{dir: dir} }
+
 // incoming begins the names of files that are being written.
 const incoming = ".incoming-"
 

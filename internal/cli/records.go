@@ -245,8 +245,8 @@ checked.`,
 				p.line("%s: %s", p.paint(warn, "warning"), visible(w))
 			}
 			if r.Code == "" {
-				p.line("%s: %s in %s, %s compared, in %s", p.paint(good, "good"), count(r.Events, "event", "events"),
-					count(r.Streams, "stream", "streams"), count(r.Anchors, "anchored head", "anchored heads"), millis(r.Elapsed))
+				p.line("%s: %s in %s, %s and %s compared, in %s", p.paint(good, "good"), count(r.Events, "event", "events"),
+					count(r.Streams, "stream", "streams"), count(r.Anchors, "anchored head", "anchored heads"), count(r.Artifacts, "artifact", "artifacts"), millis(r.Elapsed))
 			}
 		}}
 	})

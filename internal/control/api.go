@@ -248,15 +248,16 @@ type EventQuery struct {
 
 // VerifyReport is what verify found. Code is empty when all is good.
 type VerifyReport struct {
-	Streams  int64    `json:"streams"`
-	Events   int64    `json:"events"`
-	Anchors  int64    `json:"anchors"` // heads compared with signed notes
-	Code     string   `json:"code"`    // "" | altered | truncated | unavailable
-	Stream   string   `json:"stream"`  // where
-	Seq      int64    `json:"seq"`
-	Text     string   `json:"text"`
-	Elapsed  int64    `json:"elapsed_ms"`
-	Warnings []string `json:"warnings"`
+	Streams   int64    `json:"streams"`
+	Events    int64    `json:"events"`
+	Anchors   int64    `json:"anchors"`   // heads compared with signed notes
+	Artifacts int64    `json:"artifacts"` // whose bytes were compared, each as often as events name it
+	Code      string   `json:"code"`      // "" | altered | truncated | unavailable
+	Stream    string   `json:"stream"`    // where
+	Seq       int64    `json:"seq"`
+	Text      string   `json:"text"`
+	Elapsed   int64    `json:"elapsed_ms"`
+	Warnings  []string `json:"warnings"`
 }
 
 // AnchorReport tells what was signed and where the note lies.

@@ -3,10 +3,15 @@ package host_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/host"
@@ -198,6 +203,69 @@ func TestVerifyTellsAlteredFromTruncated(t *testing.T) {
 	sql(t, r.dir, `DROP TRIGGER events_are_not_updated; UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'ada', 'eve') AS BLOB) WHERE seq = 1`)
 	if got, err := host.VerifyDir(t.Context(), r.dir); err != nil || got.Code != string(fault.Altered) || got.Seq != 1 {
 		t.Errorf("altered: %+v, %v", got, err)
+	}
+}
+
+// Code and output kept as artifacts are as much a part of the record as events.
+func TestVerifyChecksArtifacts(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []struct {
+		name string
+		do   func(path string) error
+	}{
+		{"altered", func(path string) error {
+			if err := os.Chmod(path, 0o600); err != nil {
+				return err
+			}
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt([]byte("!"), 5)
+			return errors.Join(err, f.Close())
+		}},
+		{"missing", os.Remove},
+	} {
+		for _, kind := range []string{"cell.started", "cell.completed"} {
+			t.Run(damage.name+" of "+kind, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t)
+				c := r.open(t)
+				res := r.run(t, c, "s", "#"+strings.Repeat("c", 20000)+"\nprint('k'*300000)")
+				if got, err := c.Verify(t.Context()); err != nil || got.Code != "" || got.Artifacts != 2 {
+					t.Fatalf("undamaged: %+v, %v", got, err)
+				}
+				row := rowsFor(t, c, control.EventQuery{Session: "s", Kinds: []string{kind}})[0]
+				sum := res.Spool.SHA256
+				if kind == "cell.started" {
+					var p event.CellStartedV1
+					if err := json.Unmarshal(row.Payload, &p); err != nil {
+						t.Fatal(err)
+					}
+					sum = p.CodeSHA256
+				}
+				if err := damage.do(filepath.Join(r.dir, "artifacts", sum[:2], sum[2:])); err != nil {
+					t.Fatal(err)
+				}
+				online, err := c.Verify(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Close(); err != nil {
+					t.Fatal(err)
+				}
+				offline, err := host.VerifyDir(t.Context(), r.dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, got := range []control.VerifyReport{online, offline} {
+					if got.Code != string(fault.Altered) || got.Stream != row.Stream || got.Seq != row.Seq ||
+						!strings.Contains(got.Text, sum) || got.Artifacts != 2 {
+						t.Errorf("want %s event %d: %+v", row.Stream, row.Seq, got)
+					}
+				}
+			})
+		}
 	}
 }
 

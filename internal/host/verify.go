@@ -18,16 +18,18 @@ func (c *Core) Verify(ctx context.Context) (control.VerifyReport, error) {
 	return verify(ctx, c.dirs, c.store)
 }
 
-// verify checks the journal against itself and the signed heads. What it finds is
+// verify checks the journal against itself and the signed heads, and the artifacts
+// against the digests that events name them by. What it finds is
 // in the report; the error is for what kept it from looking.
 func verify(ctx context.Context, d dirs, store journal.Store) (control.VerifyReport, error) {
 	began := time.Now()
 	found := anchor.In(d.anchors).Verify(ctx, store, "")
+	artifacts := verifyArtifacts(ctx, d, store, &found)
 	if err := context.Cause(ctx); err != nil {
 		return control.VerifyReport{}, fault.Wrap(err, fault.Cancelled, "verify", d.root)
 	}
 	out := control.VerifyReport{
-		Streams: found.Streams, Events: found.Events, Anchors: found.Anchored, Code: string(found.Code()),
+		Streams: found.Streams, Events: found.Events, Anchors: found.Anchored, Artifacts: artifacts, Code: string(found.Code()),
 		Elapsed: time.Since(began).Milliseconds(), Warnings: []string{},
 	}
 	for i, f := range found.Findings {
@@ -41,7 +43,7 @@ func verify(ctx context.Context, d dirs, store journal.Store) (control.VerifyRep
 		out.Warnings = append(out.Warnings, "and "+itoa(more)+" more findings")
 	}
 	if out.Code == "" {
-		out.Text = "every event is as it was committed"
+		out.Text = "every event, and every artifact that events name, is as it was committed"
 		if out.Anchors == 0 {
 			out.Warnings = append(out.Warnings, "no signed head was compared, so events missing at the end would not be noticed; reeve anchor signs them")
 		}
