@@ -151,6 +151,15 @@ func checkCore(_ context.Context, s Subject) Finding {
 // checkStrays looks for workers of this data directory whose core has gone. A worker
 // is told by the unpacked source that it runs.
 func checkStrays(ctx context.Context, s Subject) Finding {
+	if s.Core == nil {
+		owner, held, err := durable.LockOwner(filepath.Join(s.Dir, "lock"))
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return Found(Fail, "", "%v", err)
+		case held && owner.PID != os.Getpid(): // store.chain may hold it meanwhile; a silent core's workers are its own
+			return Found(Skip, "", "process %d holds the data directory; which workers are its own is not known while it does not answer", owner.PID)
+		}
+	}
 	known := map[int]bool{}
 	if s.Core != nil {
 		all, err := s.Core.Processes(ctx)
