@@ -124,7 +124,10 @@ func (s *State) lost(p event.KernelLostV1, at int64) string {
 		deaths = deaths[over:]
 	}
 	s.Deaths = deaths
-	s.end(Loss{How: EndedLost, Generation: p.Generation, Cause: p.Cause, AtMS: at, Names: Names{}.with(p.Names, nil)}, p.NamesMore)
+	s.end(Loss{
+		How: EndedLost, Generation: p.Generation, Cause: p.Cause, AtMS: at, Names: Names{}.with(p.Names, nil),
+		Partial: s.Unanswered == p.Generation,
+	}, p.NamesMore)
 	return ""
 }
 
@@ -141,6 +144,7 @@ func (s *State) end(l Loss, more int) {
 	l.Names.More += more
 	if s.Loss != nil {
 		l.Names = l.Names.union(s.Loss.Names)
+		l.Partial = l.Partial || s.Loss.Partial
 	}
 	s.Generation, s.Names, s.Loss = "", Names{}, &l
 }
@@ -165,12 +169,24 @@ func (s *State) completed(p event.CellCompletedV1) string {
 	case p.Cell != s.Open.Cell || p.Execution != s.Open.Execution:
 		return fmt.Sprintf("cell %q (%s) is not the open one, %q (%s)", p.Cell, p.Execution, s.Open.Cell, s.Open.Execution)
 	}
-	s.Open = nil
+	s.Open, s.Unanswered = nil, ""
+	if unanswered(p) {
+		s.Unanswered = p.Generation
+	}
 	s.Names = s.Names.with(p.NamesAdded, p.NamesRemoved)
 	if !untold(p) {
 		s.Loss = nil
 	}
 	return ""
+}
+
+// unanswered reports whether the host wrote the completion for a worker that had
+// ended: an interrupt that left the worker alive names no signal and no status.
+func unanswered(p event.CellCompletedV1) bool {
+	if p.Status == event.CellInterrupted && p.Cause != nil && (p.Cause.Signal != nil || p.Cause.Code != nil) {
+		return true
+	}
+	return p.Status == event.CellFailed || untold(p)
 }
 
 // untold reports whether the completion was written by a later core: then nobody

@@ -54,6 +54,8 @@ type Loss struct {
 	By         event.Actor `json:"by"` // for EndedStopped
 	AtMS       int64       `json:"at_ms"`
 	Names      Names       `json:"names"`
+	// Partial: a cell was running, and what it had bound is in nobody's record.
+	Partial bool `json:"partial"`
 }
 
 // Death is an unwanted end of a generation, for the restart policy.
@@ -85,6 +87,7 @@ type State struct {
 	Cells      int64        `json:"cells"`      // started
 	Names      Names        `json:"names"`      // bound in the generation that lives
 	Open       *Cell        `json:"open"`
+	Unanswered string       `json:"unanswered"` // generation whose last cell ended without an answer of its worker
 	Loss       *Loss        `json:"loss"`
 	Deaths     []Death      `json:"deaths"` // since the last requested reset, oldest first
 	CloseBy    event.Actor  `json:"close_by"`

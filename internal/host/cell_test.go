@@ -343,6 +343,10 @@ func TestAWorkerThatDiesIsNamedWithItsCause(t *testing.T) {
 		if next.Notice == nil || next.Notice.Kind != "namespace_lost" || !slices.Equal(next.Notice.Names, []string{"mine"}) || !strings.Contains(next.Notice.Text, want.say) {
 			t.Errorf("after %q: %+v", want.code, next.Notice)
 		}
+		const unknown = "What the cell that was running had bound is not known."
+		if !strings.Contains(res.Notice.Text, unknown) || !strings.Contains(next.Notice.Text, unknown) {
+			t.Errorf("%q: the notices do not say that its own names are unknown: %q, %q", want.code, res.Notice.Text, next.Notice.Text)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func lossNotice(l *session.Loss, generation string) *control.Notice {
 	} else {
 		fmt.Fprintf(&b, "The namespace of %s was lost: %s.", l.Generation, l.Cause.Text)
 	}
-	b.WriteString(" " + held(l.Names))
+	b.WriteString(" " + held(l))
 	switch {
 	case generation == "":
 		b.WriteString(" The next cell starts in an empty namespace.")
@@ -57,16 +57,20 @@ const resetText = "a fresh namespace was requested"
 
 func isReset(l *session.Loss) bool { return strings.HasPrefix(l.Cause.Text, resetText) }
 
-func held(n session.Names) string {
-	if n.Len() == 0 {
-		return "It held no names."
+func held(l *session.Loss) string {
+	text := "It held no names."
+	if l.Names.Len() > 0 {
+		shown := l.Names.Known[:min(len(l.Names.Known), shownNames)]
+		text = "It held " + strings.Join(shown, ", ")
+		if more := l.Names.Len() - len(shown); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		text += "."
 	}
-	shown := n.Known[:min(len(n.Known), shownNames)]
-	text := "It held " + strings.Join(shown, ", ")
-	if more := n.Len() - len(shown); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+	if l.Partial {
+		text += " What the cell that was running had bound is not known."
 	}
-	return text + "."
+	return text
 }
 
 // stopReason says why a running cell was asked to stop.
@@ -96,7 +100,7 @@ func stopNotice(why stopReason, cell string, rung worker.Rung, bound string, los
 	} else {
 		n.Generation, n.Previous, n.Cause = "", loss.Generation, &loss.Cause
 		n.Names, n.NamesMore = append(n.Names, loss.Names.Known...), loss.Names.More
-		fmt.Fprintf(&b, " The namespace of %s went with it. %s The next cell starts in an empty one.", loss.Generation, held(loss.Names))
+		fmt.Fprintf(&b, " The namespace of %s went with it. %s The next cell starts in an empty one.", loss.Generation, held(loss))
 	}
 	fmt.Fprintf(&b, " Its output so far can be read with the handle %s.", cell)
 	n.Text = b.String()

@@ -42,6 +42,9 @@ func TestStopAndStartTellWhatWasHeld(t *testing.T) {
 	if res.Status != "error" || n == nil || n.Kind != "namespace_stopped" || !slices.Equal(n.Names, []string{"x"}) || n.Generation != "g-2" || n.Previous != "g-1" || !strings.Contains(n.Text, "It held x.") {
 		t.Errorf("got %+v, notice %+v", res, n)
 	}
+	if n != nil && strings.Contains(n.Text, "not known") {
+		t.Errorf("no cell was running, but the notice says %q", n.Text)
+	}
 	if res.Execution != "e-3" {
 		t.Errorf("execution %s was given again", res.Execution)
 	}
