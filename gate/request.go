@@ -7,6 +7,8 @@ import (
 
 	cedar "github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
+
+	"github.com/reeve-run/reeve/fault"
 )
 
 // schema is every attribute of a request's context. A rule that reads anything else
@@ -25,34 +27,8 @@ func checkAttribute(name string) (nearest string, ok bool) {
 	if slices.Contains(schema, name) {
 		return name, true
 	}
-	best := -1
-	for _, s := range schema {
-		if d := distance(s, name); best < 0 || d < best {
-			best, nearest = d, s
-		}
-	}
+	nearest, _ = fault.Nearest(name, schema)
 	return nearest, false
-}
-
-// distance is the Levenshtein distance of two short names.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // cedar builds the question as Cedar sees it.

@@ -76,7 +76,7 @@ func (v *Verb) unknown(name string) error {
 		takes = "it takes " + strings.Join(names, ", ")
 	}
 	e := invalid("%s has no argument %q; %s", v.Name, name, takes)
-	if near, ok := nearest(name, names); ok {
+	if near, ok := fault.Nearest(name, names); ok {
 		return e.WithNext("write %s instead of %s, or call %s(help=true)", near, name, v.Name)
 	}
 	return e.WithNext("call %s(help=true)", v.Name)

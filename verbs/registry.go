@@ -169,48 +169,10 @@ func (r *Registry) UnknownVerb(name string) error {
 		names[i] = v.Name
 	}
 	e := fault.New(fault.UnknownMethod, "unknown verb", name, "available: %s", strings.Join(names, ", "))
-	if near, ok := nearest(name, names); ok {
+	if near, ok := fault.Nearest(name, names); ok {
 		return e.WithNext("call %s(help=true) to see whether it is the one you mean", near)
 	}
 	return e.WithNext("call one of the available verbs; verb(help=true) describes it")
-}
-
-// nearest is the candidate with the fewest edits, when they are few.
-func nearest(name string, candidates []string) (string, bool) {
-	best, at := 1+len(name)/3, -1
-	for i, c := range candidates {
-		if d := edits(name, c, best+1); d <= best && (at < 0 || d < best) {
-			best, at = d, i
-		}
-	}
-	if at < 0 {
-		return "", false
-	}
-	return candidates[at], true
-}
-
-// edits is the edit distance of two names, or at least limit when it is not below.
-func edits(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := corner
-			if a[i] != b[j] {
-				d++
-			}
-			corner = row[j+1]
-			row[j+1] = min(d, row[j]+1, corner+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func sortedKeys[V any](m map[string]V) []string {

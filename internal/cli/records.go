@@ -77,37 +77,15 @@ func knownKinds(flag string, names []string) error {
 		if event.Current(event.Kind(name)) != 0 {
 			continue
 		}
-		near, least := "", 0
+		var kinds []string
 		for _, s := range event.Shapes() {
-			if d := edits(name, string(s.Kind)); near == "" || d < least {
-				near, least = string(s.Kind), d
-			}
+			kinds = append(kinds, string(s.Kind))
 		}
+		near, _ := fault.Nearest(name, kinds)
 		return fault.New(fault.Usage, "read arguments", flag+" "+name, "no event is of this kind; the nearest is %s", near).
 			WithNext("use %s %s", flag, near)
 	}
 	return nil
-}
-
-// edits is how many letters must be inserted, deleted or exchanged.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0]++
-		for j := range len(b) {
-			exchanged := corner
-			if a[i] != b[j] {
-				exchanged++
-			}
-			corner = row[j+1]
-			row[j+1] = min(exchanged, corner+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // sinceTime reads a duration back from now or a point in time.

@@ -145,40 +145,8 @@ func (c *Config) set(key, value string, from Origin) error {
 
 func unknown(key string, from Origin) error {
 	err := fault.New(fault.Usage, "read setting", key, "%s has a key that does not exist", from)
-	if near, ok := nearest(key); ok {
+	if near, ok := fault.Nearest(key, Keys()); ok {
 		return err.WithNext("did you mean %s?", near)
 	}
 	return err.WithNext("use one of %s", strings.Join(Keys(), ", "))
-}
-
-// nearest is the key closest to what was written, when it is close.
-func nearest(key string) (string, bool) {
-	best, least := "", len(key)
-	for _, k := range keys {
-		if d := distance(key, k.name); d < least {
-			best, least = k.name, d
-		}
-	}
-	return best, least <= max(2, len(key)/3)
-}
-
-// distance is the number of letters to insert, delete or exchange.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
