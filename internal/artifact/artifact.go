@@ -116,11 +116,14 @@ func (s *Store) receive(f *os.File, r io.Reader) (Ref, error) {
 	return ref, durable.Rename(f.Name(), path)
 }
 
-// has reports whether the content is kept whole. A file of another length is the
-// trace of damage and is written anew.
+// has reports whether the content is kept whole. It reads the file: one that was
+// damaged is written anew.
 func (s *Store) has(ref Ref) bool {
-	info, err := os.Stat(s.path(ref.SHA256))
-	return err == nil && info.Size() == ref.Size
+	r, err := s.Open(ref.SHA256)
+	if err != nil {
+		return false
+	}
+	return r.Close() == nil && r.Size == ref.Size
 }
 
 func (s *Store) path(sum string) string { return filepath.Join(s.dir, sum[:2], sum[2:]) }
