@@ -15,14 +15,29 @@ import (
 
 // generators make an arbitrary payload of each kind.
 var generators = map[event.Kind]func(*rapid.T) event.Payload{
-	event.SessionOpened:  of[event.SessionOpenedV1],
-	event.SessionClosed:  of[event.SessionClosedV1],
-	event.KernelReset:    of[event.KernelResetV1],
-	event.KernelLost:     of[event.KernelLostV1],
-	event.KernelStopped:  of[event.KernelStoppedV1],
-	event.CellStarted:    of[event.CellStartedV1],
-	event.CellCompleted:  of[event.CellCompletedV1],
-	event.CellLateOutput: of[event.CellLateOutputV1],
+	event.SessionOpened:   of[event.SessionOpenedV1],
+	event.SessionClosed:   of[event.SessionClosedV1],
+	event.KernelReset:     of[event.KernelResetV1],
+	event.KernelLost:      of[event.KernelLostV1],
+	event.KernelStopped:   of[event.KernelStoppedV1],
+	event.CellStarted:     of[event.CellStartedV1],
+	event.CellCompleted:   of[event.CellCompletedV2],
+	event.CellLateOutput:  of[event.CellLateOutputV1],
+	event.ActIntended:     of[event.ActIntendedV1],
+	event.ActFinished:     of[event.ActFinishedV1],
+	event.ActUnknown:      of[event.ActUnknownV1],
+	event.ActSettled:      of[event.ActSettledV1],
+	event.ActHeld:         of[event.ActHeldV1],
+	event.ActApproved:     of[event.ActApprovedV1],
+	event.ActDenied:       of[event.ActDeniedV1],
+	event.SendHeld:        of[event.SendHeldV1],
+	event.SendConfirmed:   of[event.SendConfirmedV1],
+	event.SendApproved:    of[event.SendApprovedV1],
+	event.SendDenied:      of[event.SendDeniedV1],
+	event.OperatorMessage: of[event.OperatorMessageV1],
+	event.InputReceived:   of[event.InputReceivedV1],
+	event.AuditDispatch:   of[event.AuditDispatchV1],
+	event.ConfigLocked:    of[event.ConfigLockedV1],
 }
 
 func of[P event.Payload](t *rapid.T) event.Payload { return rapid.Make[P]().Draw(t, "payload") }
@@ -135,7 +150,7 @@ func TestEveryMissingMemberIsNoticed(t *testing.T) {
 	code := 7
 	sum := "s"
 	cause := &event.Cause{Kind: event.CauseExit, Code: &code, Text: "x"}
-	p := event.CellCompletedV1{
+	p := event.CellCompletedV2{
 		Cause: cause, Output: []event.Output{{}, {Stream: "stdout"}}, Error: &sum,
 		Artifacts: []event.Artifact{{}}, Spool: &event.Spool{}, NamesAdded: []string{"a"},
 	}
@@ -148,8 +163,27 @@ func TestEveryMissingMemberIsNoticed(t *testing.T) {
 		t.Fatalf("only %d members found in %s", len(cuts), b)
 	}
 	for _, text := range cuts {
-		if _, err := event.Decode(event.CellCompleted, 1, []byte(text)); err == nil {
+		if _, err := event.Decode(event.CellCompleted, 2, []byte(text)); err == nil {
 			t.Errorf("accepted %s", text)
 		}
+	}
+}
+
+// What an earlier version wrote reads as today's struct, with what it could not say
+// empty.
+func TestAnEarlierCompletionIsLifted(t *testing.T) {
+	t.Parallel()
+	want := event.CellCompletedV2{Cell: "c", Status: event.CellOK, NamesAdded: []string{"a"}}
+	_, b, err := event.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := strings.Replace(string(b), `"effects":[],`, "", 1)
+	got, err := event.Decode(event.CellCompleted, 1, []byte(earlier))
+	if diff := cmp.Diff(event.Payload(want), got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if p, err := event.Decode(event.CellCompleted, 1, b); err == nil {
+		t.Errorf("version 1 with a member of version 2 was read as %+v", p)
 	}
 }

@@ -16,21 +16,40 @@ type key struct {
 }
 
 var decoders = map[key]func([]byte) (Payload, error){
-	{SessionOpened, 1}:  strict[SessionOpenedV1],
-	{SessionClosed, 1}:  strict[SessionClosedV1],
-	{KernelReset, 1}:    strict[KernelResetV1],
-	{KernelLost, 1}:     strict[KernelLostV1],
-	{KernelStopped, 1}:  strict[KernelStoppedV1],
-	{CellStarted, 1}:    strict[CellStartedV1],
-	{CellCompleted, 1}:  strict[CellCompletedV1],
-	{CellLateOutput, 1}: strict[CellLateOutputV1],
+	{SessionOpened, 1}:   strict[SessionOpenedV1],
+	{SessionClosed, 1}:   strict[SessionClosedV1],
+	{KernelReset, 1}:     strict[KernelResetV1],
+	{KernelLost, 1}:      strict[KernelLostV1],
+	{KernelStopped, 1}:   strict[KernelStoppedV1],
+	{CellStarted, 1}:     strict[CellStartedV1],
+	{CellCompleted, 1}:   lifted[cellCompletedV1],
+	{CellCompleted, 2}:   strict[CellCompletedV2],
+	{CellLateOutput, 1}:  strict[CellLateOutputV1],
+	{ActIntended, 1}:     strict[ActIntendedV1],
+	{ActFinished, 1}:     strict[ActFinishedV1],
+	{ActUnknown, 1}:      strict[ActUnknownV1],
+	{ActSettled, 1}:      strict[ActSettledV1],
+	{ActHeld, 1}:         strict[ActHeldV1],
+	{ActApproved, 1}:     strict[ActApprovedV1],
+	{ActDenied, 1}:       strict[ActDeniedV1],
+	{SendHeld, 1}:        strict[SendHeldV1],
+	{SendConfirmed, 1}:   strict[SendConfirmedV1],
+	{SendApproved, 1}:    strict[SendApprovedV1],
+	{SendDenied, 1}:      strict[SendDeniedV1],
+	{OperatorMessage, 1}: strict[OperatorMessageV1],
+	{InputReceived, 1}:   strict[InputReceivedV1],
+	{AuditDispatch, 1}:   strict[AuditDispatchV1],
+	{ConfigLocked, 1}:    strict[ConfigLockedV1],
 }
 
 // versions is the version that Encode writes.
 var versions = map[Kind]int{
 	SessionOpened: 1, SessionClosed: 1,
 	KernelReset: 1, KernelLost: 1, KernelStopped: 1,
-	CellStarted: 1, CellCompleted: 1, CellLateOutput: 1,
+	CellStarted: 1, CellCompleted: 2, CellLateOutput: 1,
+	ActIntended: 1, ActFinished: 1, ActUnknown: 1, ActSettled: 1, ActHeld: 1, ActApproved: 1, ActDenied: 1,
+	SendHeld: 1, SendConfirmed: 1, SendApproved: 1, SendDenied: 1, OperatorMessage: 1, InputReceived: 1,
+	AuditDispatch: 1, ConfigLocked: 1,
 }
 
 // Shape is a kind with a version that can be decoded.

@@ -26,7 +26,7 @@ type SessionOpenedV1 struct {
 	By        Actor  `json:"by"`
 }
 
-// SessionClosedV1 ends it; nothing may follow.
+// SessionClosedV1 ends it; only the operator's word about what stood open may follow.
 type SessionClosedV1 struct {
 	By     Actor  `json:"by"`
 	Reason string `json:"reason"`
@@ -163,9 +163,9 @@ type Spool struct {
 	DropTo   int64  `json:"drop_to"`
 }
 
-// CellCompletedV1 is the outcome, one per cell, committed before the caller is
-// answered.
-type CellCompletedV1 struct {
+// CellCompletedV2 is the outcome, one per cell, committed before the caller is
+// answered. Version 1 had no effects.
+type CellCompletedV2 struct {
 	Cell           string     `json:"cell"`
 	Execution      string     `json:"execution"`
 	Generation     string     `json:"generation"`
@@ -179,6 +179,7 @@ type CellCompletedV1 struct {
 	Spool          *Spool     `json:"spool"`
 	NamesAdded     []string   `json:"names_added"`
 	NamesRemoved   []string   `json:"names_removed"`
+	Effects        []string   `json:"effects"`    // acts and sends it asked for that took or may have taken effect (CP-026)
 	ElapsedMS      int64      `json:"elapsed_ms"` // from its code being sent; 0 when its core died
 	QueuedMS       int64      `json:"queued_ms"`  // from its request to its code being sent
 	CPUMS          *int64     `json:"cpu_ms"`     // null when it could not be read
@@ -198,7 +199,7 @@ func (KernelResetV1) Kind() Kind    { return KernelReset }
 func (KernelLostV1) Kind() Kind     { return KernelLost }
 func (KernelStoppedV1) Kind() Kind  { return KernelStopped }
 func (CellStartedV1) Kind() Kind    { return CellStarted }
-func (CellCompletedV1) Kind() Kind  { return CellCompleted }
+func (CellCompletedV2) Kind() Kind  { return CellCompleted }
 func (CellLateOutputV1) Kind() Kind { return CellLateOutput }
 
 func (SessionOpenedV1) sealed()  {}
@@ -207,5 +208,5 @@ func (KernelResetV1) sealed()    {}
 func (KernelLostV1) sealed()     {}
 func (KernelStoppedV1) sealed()  {}
 func (CellStartedV1) sealed()    {}
-func (CellCompletedV1) sealed()  {}
+func (CellCompletedV2) sealed()  {}
 func (CellLateOutputV1) sealed() {}

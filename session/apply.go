@@ -63,6 +63,9 @@ func Apply(s State, e Recorded) (State, error) {
 	}
 	to, ok := next[edge{s.Phase, e.Payload.Kind()}]
 	if !ok {
+		to, ok = s.Phase, beside(s.Phase, e.Payload.Kind())
+	}
+	if !ok {
 		return refuse("no such step")
 	}
 	if e.Seq != s.Seq+1 {
@@ -79,6 +82,7 @@ func Apply(s State, e Recorded) (State, error) {
 		n.Session, n.Workspace, n.OpenedBy, n.OpenedAtMS = p.Session, p.Workspace, p.By, e.AtMS
 	case event.SessionClosedV1:
 		n.CloseBy, n.CloseWhy = p.By, p.Reason
+		why = n.busy()
 	case event.KernelResetV1:
 		why = n.reset(p, e.AtMS)
 	case event.KernelLostV1:
@@ -87,12 +91,23 @@ func Apply(s State, e Recorded) (State, error) {
 		why = n.stopped(p, e.AtMS)
 	case event.CellStartedV1:
 		why = n.started(p, e)
-	case event.CellCompletedV1:
+	case event.CellCompletedV2:
 		why = n.completed(p)
 	case event.CellLateOutputV1:
 		if s.Open != nil && s.Open.Cell == p.Cell {
 			why = "the cell has not ended"
 		}
+	case event.ActIntendedV1:
+		why = n.intended(p, e)
+	case event.ActFinishedV1:
+		why = n.concluded(p.Act, false)
+	case event.ActUnknownV1:
+		why = n.unknown(p.Act)
+	case event.ActSettledV1:
+		why = n.concluded(p.Act, true)
+	case event.ActHeldV1, event.ActApprovedV1, event.ActDeniedV1, event.InputReceivedV1,
+		event.SendHeldV1, event.SendConfirmedV1, event.SendApprovedV1, event.SendDeniedV1:
+		// Their state is in records, which the same batches compare.
 	default:
 		why = "no rule for this kind"
 	}
@@ -162,7 +177,7 @@ func (s *State) started(p event.CellStartedV1, e Recorded) string {
 	return ""
 }
 
-func (s *State) completed(p event.CellCompletedV1) string {
+func (s *State) completed(p event.CellCompletedV2) string {
 	switch {
 	case p.Generation != s.Generation:
 		return notLiving(p.Generation, s.Generation)
@@ -182,7 +197,7 @@ func (s *State) completed(p event.CellCompletedV1) string {
 
 // unanswered reports whether the host wrote the completion for a worker that had
 // ended: an interrupt that left the worker alive names no signal and no status.
-func unanswered(p event.CellCompletedV1) bool {
+func unanswered(p event.CellCompletedV2) bool {
 	if p.Status == event.CellInterrupted && p.Cause != nil && (p.Cause.Signal != nil || p.Cause.Code != nil) {
 		return true
 	}
@@ -191,7 +206,7 @@ func unanswered(p event.CellCompletedV1) bool {
 
 // untold reports whether the completion was written by a later core: then nobody
 // has read a reply, and a loss stays to be told.
-func untold(p event.CellCompletedV1) bool {
+func untold(p event.CellCompletedV2) bool {
 	return p.Cause != nil && p.Cause.Kind == event.CauseCoreRestart
 }
 

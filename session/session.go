@@ -66,6 +66,16 @@ type Death struct {
 	AtMS        int64       `json:"at_ms"`
 }
 
+// Act is an act that was intended and whose outcome is not in the stream: it runs,
+// or it is unknown and waits to be settled.
+type Act struct {
+	Act     string `json:"act"`
+	Verb    string `json:"verb"`
+	Seq     int64  `json:"seq"` // of its act.intended
+	AtMS    int64  `json:"at_ms"`
+	Unknown bool   `json:"unknown"`
+}
+
 // maxDeaths bounds Deaths: more than any restart policy looks back.
 const maxDeaths = 16
 
@@ -90,6 +100,7 @@ type State struct {
 	Unanswered string       `json:"unanswered"` // generation whose last cell ended without an answer of its worker
 	Loss       *Loss        `json:"loss"`
 	Deaths     []Death      `json:"deaths"` // since the last requested reset, oldest first
+	Acts       []Act        `json:"acts"`   // without an outcome, oldest first
 	CloseBy    event.Actor  `json:"close_by"`
 	CloseWhy   string       `json:"close_why"`
 }

@@ -30,6 +30,28 @@ var steps = map[session.Phase]map[event.Kind]session.Phase{
 	session.Closed:  {},
 }
 
+func init() {
+	for phase, next := range steps {
+		if phase == session.Unopened {
+			continue
+		}
+		// The operator's word may come at any time, also after the end.
+		for _, kind := range []event.Kind{
+			event.ActSettled, event.ActApproved, event.ActDenied, event.SendApproved, event.SendDenied, event.InputReceived,
+		} {
+			next[kind] = phase
+		}
+		if phase == session.Closed {
+			continue
+		}
+		for _, kind := range []event.Kind{
+			event.ActIntended, event.ActFinished, event.ActUnknown, event.ActHeld, event.SendHeld, event.SendConfirmed,
+		} {
+			next[kind] = phase
+		}
+	}
+}
+
 // fitting is an event of each kind whose members fit the state, so that only the
 // phase decides.
 func fitting(s session.State, kind event.Kind) event.Payload {
@@ -47,13 +69,43 @@ func fitting(s session.State, kind event.Kind) event.Payload {
 	case event.CellStarted:
 		return event.CellStartedV1{Cell: session.Execution(s.Executions + 1), Execution: session.Execution(s.Executions + 1), Generation: s.Generation}
 	case event.CellCompleted:
-		p := event.CellCompletedV1{Generation: s.Generation, Status: event.CellOK}
+		p := event.CellCompletedV2{Generation: s.Generation, Status: event.CellOK}
 		if s.Open != nil {
 			p.Cell, p.Execution = s.Open.Cell, s.Open.Execution
 		}
 		return p
 	case event.CellLateOutput:
 		return event.CellLateOutputV1{Cell: "earlier", Text: "late"}
+	case event.ActIntended:
+		return event.ActIntendedV1{Act: "new"}
+	case event.ActFinished:
+		return event.ActFinishedV1{Act: "running"}
+	case event.ActUnknown:
+		return event.ActUnknownV1{Act: "running"}
+	case event.ActSettled:
+		return event.ActSettledV1{Act: "lost"}
+	case event.ActHeld:
+		return event.ActHeldV1{}
+	case event.ActApproved:
+		return event.ActApprovedV1{}
+	case event.ActDenied:
+		return event.ActDeniedV1{}
+	case event.SendHeld:
+		return event.SendHeldV1{}
+	case event.SendConfirmed:
+		return event.SendConfirmedV1{}
+	case event.SendApproved:
+		return event.SendApprovedV1{}
+	case event.SendDenied:
+		return event.SendDeniedV1{}
+	case event.InputReceived:
+		return event.InputReceivedV1{}
+	case event.OperatorMessage:
+		return event.OperatorMessageV1{}
+	case event.AuditDispatch:
+		return event.AuditDispatchV1{}
+	case event.ConfigLocked:
+		return event.ConfigLockedV1{}
 	}
 	return nil
 }
@@ -102,6 +154,12 @@ func TestEveryPhaseWithEveryKind(t *testing.T) {
 	for _, phase := range session.Phases() {
 		for _, kind := range kinds() {
 			s := in(t, phase)
+			switch kind {
+			case event.ActFinished, event.ActUnknown:
+				s.Acts = []session.Act{{Act: "running"}}
+			case event.ActSettled:
+				s.Acts = []session.Act{{Act: "lost", Unknown: true}}
+			}
 			got, err := session.Apply(s, session.Recorded{Seq: s.Seq + 1, AtMS: 9, Payload: fitting(s, kind)})
 			want, legal := steps[phase][kind]
 			if legal {
@@ -138,9 +196,9 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 		"an execution zero":           {session.Ready, 0, event.CellStartedV1{Cell: "c", Execution: "e-0", Generation: "g-1"}},
 		"an execution misnamed":       {session.Ready, 0, event.CellStartedV1{Cell: "c", Execution: "e-01", Generation: "g-1"}},
 		"an execution without number": {session.Ready, 0, event.CellStartedV1{Cell: "c", Execution: "x", Generation: "g-1"}},
-		"another cell completed":      {session.Running, 0, event.CellCompletedV1{Cell: "x", Execution: "e-1", Generation: "g-1"}},
-		"another execution completed": {session.Running, 0, event.CellCompletedV1{Cell: "e-1", Execution: "e-2", Generation: "g-1"}},
-		"completed in another":        {session.Running, 0, event.CellCompletedV1{Cell: "e-1", Execution: "e-1", Generation: "g-2"}},
+		"another cell completed":      {session.Running, 0, event.CellCompletedV2{Cell: "x", Execution: "e-1", Generation: "g-1"}},
+		"another execution completed": {session.Running, 0, event.CellCompletedV2{Cell: "e-1", Execution: "e-2", Generation: "g-1"}},
+		"completed in another":        {session.Running, 0, event.CellCompletedV2{Cell: "e-1", Execution: "e-1", Generation: "g-2"}},
 		"late while open":             {session.Running, 0, event.CellLateOutputV1{Cell: "e-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +226,7 @@ func TestExecutionsOnlyRise(t *testing.T) {
 	t.Attr("requirement", "CP-131")
 	s := in(t, session.Ready)
 	s = apply(t, s, event.CellStartedV1{Cell: "a", Execution: "e-7", Generation: "g-1"},
-		event.CellCompletedV1{Cell: "a", Execution: "e-7", Generation: "g-1"},
+		event.CellCompletedV2{Cell: "a", Execution: "e-7", Generation: "g-1"},
 		event.KernelLostV1{Generation: "g-1"}, event.KernelResetV1{Generation: "g-2", Number: 2})
 	for _, id := range []string{"e-1", "e-7"} {
 		if _, err := session.Apply(s, session.Recorded{Seq: s.Seq + 1, Payload: event.CellStartedV1{Cell: "b", Execution: id, Generation: "g-2"}}); err == nil {
@@ -186,7 +244,7 @@ func TestLossIsKeptUntilAReplyHasToldIt(t *testing.T) {
 	lost := event.Cause{Kind: event.CauseSignal, Text: "killed by SIGKILL"}
 	restart := event.Cause{Kind: event.CauseCoreRestart, Text: "the core was restarted"}
 	s := in(t, session.Running)
-	s = apply(t, s, event.CellCompletedV1{Cell: "e-1", Execution: "e-1", Generation: "g-1", NamesAdded: []string{"x", "a"}},
+	s = apply(t, s, event.CellCompletedV2{Cell: "e-1", Execution: "e-1", Generation: "g-1", NamesAdded: []string{"x", "a"}},
 		event.KernelLostV1{Generation: "g-1", Cause: lost, Names: []string{"a", "x"}})
 	want := &session.Loss{How: session.EndedLost, Generation: "g-1", Cause: lost, AtMS: s.LastAtMS, Names: names("a", "x")}
 	if diff := cmp.Diff(want, s.Loss); diff != "" {
@@ -198,13 +256,13 @@ func TestLossIsKeptUntilAReplyHasToldIt(t *testing.T) {
 		t.Fatalf("before any reply: loss %v, names %v", s.Loss, s.Names)
 	}
 
-	cut := apply(t, s, event.CellCompletedV1{Cell: "c", Execution: "e-2", Generation: "g-2", Status: event.CellInterrupted, Cause: &restart, NamesAdded: []string{"z"}},
+	cut := apply(t, s, event.CellCompletedV2{Cell: "c", Execution: "e-2", Generation: "g-2", Status: event.CellInterrupted, Cause: &restart, NamesAdded: []string{"z"}},
 		event.KernelLostV1{Generation: "g-2", Cause: restart, Names: []string{"z"}})
 	if diff := cmp.Diff(names("a", "x", "z"), cut.Loss.Names); diff != "" || cut.Loss.Generation != "g-2" {
 		t.Errorf("the core died before the reply: %s%s", cut.Loss.Generation, diff)
 	}
 
-	told := apply(t, s, event.CellCompletedV1{Cell: "c", Execution: "e-2", Generation: "g-2", Status: event.CellOK})
+	told := apply(t, s, event.CellCompletedV2{Cell: "c", Execution: "e-2", Generation: "g-2", Status: event.CellOK})
 	if told.Loss != nil {
 		t.Errorf("told and kept all the same: %+v", told.Loss)
 	}
@@ -240,7 +298,7 @@ func TestNamesFollowAModel(t *testing.T) {
 			before := s
 			kept := slices.Clone(s.Names.Known)
 			s = apply(t, s, fitting(s, event.CellStarted))
-			p := fitting(s, event.CellCompleted).(event.CellCompletedV1)
+			p := fitting(s, event.CellCompleted).(event.CellCompletedV2)
 			p.NamesRemoved = rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "removed")
 			p.NamesAdded = rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "added")
 			s = apply(t, s, p)
@@ -268,7 +326,7 @@ func TestNamesFollowAModel(t *testing.T) {
 func TestNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := in(t, session.Running)
-	p := fitting(s, event.CellCompleted).(event.CellCompletedV1)
+	p := fitting(s, event.CellCompleted).(event.CellCompletedV2)
 	for n := range int64(session.MaxNames) {
 		p.NamesAdded = append(p.NamesAdded, session.Execution(n))
 	}
@@ -278,7 +336,7 @@ func TestNamesAreBounded(t *testing.T) {
 		t.Errorf("%d known, %d more", len(s.Names.Known), s.Names.More)
 	}
 	s = apply(t, s, fitting(s, event.CellStarted))
-	q := fitting(s, event.CellCompleted).(event.CellCompletedV1)
+	q := fitting(s, event.CellCompleted).(event.CellCompletedV2)
 	q.NamesRemoved = []string{"zz", "e-5"}
 	s = apply(t, s, q)
 	if len(s.Names.Known) != session.MaxNames-1 || s.Names.More != 1 {
@@ -296,13 +354,20 @@ func TestSnapshotAndTailEqualTheWholeFold(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
 			var legal []event.Kind
 			for kind := range steps[s.Phase] {
-				if kind != event.SessionClosed {
+				switch kind {
+				case event.SessionClosed:
+				case event.ActIntended:
+					if !slices.ContainsFunc(s.Acts, func(a session.Act) bool { return a.Act == "new" }) {
+						legal = append(legal, kind)
+					}
+				case event.ActFinished, event.ActUnknown, event.ActSettled: // they need an act: TestAnActStandsOpenUntilItsOutcome
+				default:
 					legal = append(legal, kind)
 				}
 			}
 			slices.Sort(legal)
 			p := fitting(s, rapid.SampledFrom(legal).Draw(t, "kind"))
-			if done, ok := p.(event.CellCompletedV1); ok {
+			if done, ok := p.(event.CellCompletedV2); ok {
 				done.NamesAdded = rapid.SliceOfN(rapid.StringMatching(`[a-z]{1,2}`), 0, 3).Draw(t, "names")
 				p = done
 			}

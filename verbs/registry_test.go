@@ -124,8 +124,8 @@ func TestOrderAndMerge(t *testing.T) {
 
 type echo struct{}
 
-func (echo) Handle(_ context.Context, c verbs.Call) (request.Value, error) {
-	return request.OfString(c.Verb.Name), nil
+func (echo) Handle(_ context.Context, c *verbs.Call) (verbs.Reply, error) {
+	return verbs.Reply{Value: request.OfString(c.Verb.Name)}, nil
 }
 
 func TestOpen(t *testing.T) {
@@ -139,7 +139,7 @@ func TestOpen(t *testing.T) {
 	}
 	r := build(t, good)
 	v, _ := r.Lookup("a.v")
-	if out, err := opened["a"].Handle(t.Context(), verbs.Call{Verb: v}); err != nil || string(out.AppendJSON(nil)) != `"a.v"` {
+	if out, err := opened["a"].Handle(t.Context(), &verbs.Call{Verb: v}); err != nil || string(out.Value.AppendJSON(nil)) != `"a.v"` {
 		t.Fatalf("%v, %v", out, err)
 	}
 }

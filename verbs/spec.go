@@ -15,10 +15,7 @@
 package verbs
 
 import (
-	"context"
 	"time"
-
-	"github.com/reeve-run/reeve/request"
 )
 
 // Visibility says who may call a verb (VD-086).
@@ -106,6 +103,7 @@ type Spec struct {
 	Effect      Effect
 	Repeatable  bool          // doing it twice is doing it once
 	Query       bool          // answers from state only: may be resent, its audit row deferred
+	Records     bool          // the handler commits intent, outcome and audit row itself
 	Timeout     time.Duration // zero is the request's own deadline
 	Aliases     []string      // other names; policy and audit only see Name
 	Params      []Param
@@ -128,19 +126,6 @@ type Table struct {
 	EntityKinds   []string
 	SubTypes      []SubType
 	ConsumerKinds []string
-}
-
-// Call is what a handler receives: the verb under its canonical name and checked
-// arguments without references.
-type Call struct {
-	Verb  *Verb
-	Args  []request.Item
-	Token Token
-}
-
-// Handler is the running part of a pack.
-type Handler interface {
-	Handle(ctx context.Context, call Call) (request.Value, error)
 }
 
 // Pack is a table and the factory of its handler. Whatever is registered as a Pack

@@ -93,7 +93,7 @@ func moment(r control.EventRow, open map[string]bool) (Moment, error) {
 	case event.CellStartedV1:
 		open[e.Cell] = true
 		m.Text = fmt.Sprintf("%s %s: %s", e.Cell, e.Execution, firstLine(e.Code))
-	case event.CellCompletedV1:
+	case event.CellCompletedV2:
 		if !open[e.Cell] {
 			return m, fmt.Errorf("cell %s has an outcome without an intent", e.Cell)
 		}

@@ -102,14 +102,14 @@ func (l *lane) rename(t *cellTask) {
 // unsent is the outcome of a cell whose intent may or may not be in the store: in
 // both cases its code was not sent.
 func (l *lane) unsent(t *cellTask, row cellRow) step {
-	done := event.CellCompletedV1{
+	done := event.CellCompletedV2{
 		Cell: t.handle, Execution: row.Execution, Generation: row.Generation, Status: event.CellFailed,
 		Cause: &event.Cause{Kind: event.CauseStore, Text: "the journal did not confirm the intent, so the code was not sent"},
 	}
 	return l.completedStep(done, row)
 }
 
-func (l *lane) completedStep(done event.CellCompletedV1, row cellRow) step {
+func (l *lane) completedStep(done event.CellCompletedV2, row cellRow) step {
 	row.CompletedSeq, row.ElapsedMS, row.BytesTotal = l.state.Seq+1, done.ElapsedMS, done.BytesTotal
 	st := step{events: []event.Payload{done}}
 	record, err := cellRecord(done.Cell, l.id, string(done.Status), 1, row)
@@ -160,7 +160,7 @@ func (l *lane) complete(t *cellTask, row cellRow, o outcome) control.CellResult 
 }
 
 // notice is what the answer must say beside the output.
-func (l *lane) notice(t *cellTask, done event.CellCompletedV1, untold, own *session.Loss) *control.Notice {
+func (l *lane) notice(t *cellTask, done event.CellCompletedV2, untold, own *session.Loss) *control.Notice {
 	var n *control.Notice
 	why, wasStopped := t.why()
 	switch {
@@ -180,8 +180,8 @@ func (l *lane) notice(t *cellTask, done event.CellCompletedV1, untold, own *sess
 }
 
 // completed is the event of the outcome.
-func (l *lane) completed(t *cellTask, row cellRow, o outcome) event.CellCompletedV1 {
-	done := event.CellCompletedV1{
+func (l *lane) completed(t *cellTask, row cellRow, o outcome) event.CellCompletedV2 {
+	done := event.CellCompletedV2{
 		Cell: t.handle, Execution: row.Execution, Generation: row.Generation, ElapsedMS: o.elapsed.Milliseconds(),
 		QueuedMS: t.began.Sub(t.queued).Milliseconds(), CPUMS: o.completion.CPUMS,
 		NamesAdded: o.capture.added, NamesRemoved: o.capture.removed,
@@ -227,7 +227,7 @@ func (l *lane) completed(t *cellTask, row cellRow, o outcome) event.CellComplete
 }
 
 // output fills in what the cell printed and showed.
-func (l *lane) output(done *event.CellCompletedV1, c *capture, rest []wire.OutputRecord, spool *supervise.Spool) {
+func (l *lane) output(done *event.CellCompletedV2, c *capture, rest []wire.OutputRecord, spool *supervise.Spool) {
 	done.Artifacts = c.keep(func(b []byte) (string, error) {
 		ref, err := l.core.artifacts.PutBytes(b)
 		return ref.SHA256, err

@@ -233,7 +233,7 @@ func (k *crasher) check(t *testing.T) {
 		case event.CellStartedV1:
 			started[strings.Trim(strings.SplitAfter(*p.Code, "\n")[1], "'")] = true
 			open[p.Cell] = e.Stream
-		case event.CellCompletedV1:
+		case event.CellCompletedV2:
 			if open[p.Cell] == "" {
 				t.Errorf("cell %s has a second outcome", p.Cell)
 			}

@@ -100,7 +100,7 @@ func (c *Core) detail(ctx context.Context, r journal.Record, row cellRow) (contr
 	if row.CompletedSeq == 0 {
 		return d, nil
 	}
-	done, _, err := readEvent[event.CellCompletedV1](ctx, c, r.Session, row.CompletedSeq)
+	done, _, err := readEvent[event.CellCompletedV2](ctx, c, r.Session, row.CompletedSeq)
 	if err != nil {
 		return d, err
 	}

@@ -67,7 +67,7 @@ func checkFold(t *testing.T, s journal.Store, id string) session.State {
 		switch p := p.(type) {
 		case event.CellStartedV1:
 			want[p.Cell] = row{State: "running", StartedSeq: e.Seq, Execution: p.Execution, Generation: p.Generation, Who: p.By.Name}
-		case event.CellCompletedV1:
+		case event.CellCompletedV2:
 			r := want[p.Cell]
 			if r.CompletedSeq != 0 {
 				t.Errorf("cell %s completed twice", p.Cell)

@@ -43,7 +43,7 @@ type snapshot struct {
 	State session.State `json:"state"`
 }
 
-const foldRule = 1
+const foldRule = 2
 
 // outbox is what a lane has decided and the store has not yet acknowledged, in
 // order. Its batches build on each other: each expects the head that the one

@@ -76,7 +76,7 @@ func restarted() event.Cause {
 // closeCell records that the open cell was interrupted. It never runs again.
 func (c *Core) closeCell(ctx context.Context, l *lane) error {
 	open, cause := *l.state.Open, restarted()
-	st := step{events: []event.Payload{event.CellCompletedV1{
+	st := step{events: []event.Payload{event.CellCompletedV2{
 		Cell: open.Cell, Execution: open.Execution, Generation: l.state.Generation, Status: event.CellInterrupted, Cause: &cause,
 	}}}
 	r, err := c.findCell(ctx, open.Cell)
