@@ -57,7 +57,7 @@ type CellResult struct {
 
 // Notice is said once, in the first reply after what it tells.
 type Notice struct {
-	Kind       string       `json:"kind"` // namespace_lost | namespace_stopped | namespace_reset | timeout | interrupted | restart_limit
+	Kind       string       `json:"kind"` // namespace_lost | namespace_stopped | namespace_reset | timeout | interrupted | unattributed_output
 	Text       string       `json:"text"` // whole sentences, with what to do
 	Generation string       `json:"generation"`
 	Previous   string       `json:"previous"`

@@ -150,12 +150,13 @@ func (l *lane) complete(t *cellTask, row cellRow, o outcome) control.CellResult 
 		Artifacts: done.Artifacts, Spool: done.Spool, ElapsedMS: done.ElapsedMS, QueuedMS: done.QueuedMS, CPUMS: done.CPUMS,
 		StartedAtMS: row.StartedAtMS, Unrecorded: !recorded,
 	}
+	raw := l.unattributed()
 	var own *session.Loss
 	if died {
 		own = l.state.Loss
 		l.dropWorker()
 	}
-	result.Notice = l.notice(t, done, untold, own)
+	result.Notice = also(l.notice(t, done, untold, own), raw)
 	return result
 }
 

@@ -153,7 +153,7 @@ func (l *lane) start(ctx context.Context, o opening) error {
 		<-w.Done()
 		return err
 	}
-	l.failed = nil
+	l.failed, l.rawTold = nil, supervise.RawCount{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.worker, l.sink, l.gaveUp, l.ending = w, s, "", nil

@@ -9,6 +9,7 @@ import (
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/config"
+	"github.com/reeve-run/reeve/internal/supervise"
 	"github.com/reeve-run/reeve/journal"
 	"github.com/reeve-run/reeve/session"
 	"github.com/reeve-run/reeve/worker"
@@ -43,7 +44,8 @@ type lane struct {
 	timing   worker.Timing
 	failed   []worker.Death // starts that failed since the last that did not
 	lateUsed map[string]lateUse
-	lateFrom time.Time // when late output was first seen, zero when there is none
+	lateFrom time.Time          // when late output was first seen, zero when there is none
+	rawTold  supervise.RawCount // of the worker's raw streams, as far as answers have told
 }
 
 // task is one thing a lane does.

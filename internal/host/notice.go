@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/internal/control"
@@ -17,6 +18,7 @@ const (
 	noticeReset       = "namespace_reset"
 	noticeTimeout     = "timeout"
 	noticeInterrupted = "interrupted"
+	noticeRaw         = "unattributed_output"
 )
 
 // shownNames is how many names a notice's text lists; all are in its members.
@@ -104,6 +106,59 @@ func stopNotice(why stopReason, cell string, rung worker.Rung, bound string, los
 	}
 	fmt.Fprintf(&b, " Its output so far can be read with the handle %s.", cell)
 	n.Text = b.String()
+	return n
+}
+
+// shownRaw is how much of a raw stream's end a notice shows: enough to know what
+// printed, and no place to read output from.
+const shownRaw = 400
+
+// unattributed tells of what has come through the worker's raw streams and no
+// answer has told yet: it is in no cell's output, because what a child process
+// prints does not say whose it is.
+func (l *lane) unattributed() *control.Notice {
+	now, stdout, stderr := l.worker.Raw(l.rawTold)
+	outBytes, errBytes := now.Stdout-l.rawTold.Stdout, now.Stderr-l.rawTold.Stderr
+	l.rawTold = now
+	if outBytes+errBytes == 0 {
+		return nil
+	}
+	var parts []string
+	part := func(name string, bytes int64, t event.Tail) {
+		if bytes > 0 {
+			parts = append(parts, fmt.Sprintf("%d bytes to its %s, which end with %q", bytes, name, last(t.Text, shownRaw)))
+		}
+	}
+	part("stdout", outBytes, stdout)
+	part("stderr", errBytes, stderr)
+	return &control.Notice{
+		Kind: noticeRaw, Generation: l.state.Generation, Previous: l.state.Generation, Names: []string{},
+		Text: "The worker or a process it started wrote outside the cell's output: " + strings.Join(parts, ", and ") +
+			". To have what a process prints in the output, capture and print it: " +
+			"print(subprocess.run([...], capture_output=True, text=True).stdout).",
+	}
+}
+
+// last is the longest end of s of at most n bytes that begins between characters.
+func last(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	s = s[len(s)-n:]
+	for len(s) > 0 && !utf8.RuneStart(s[0]) {
+		s = s[1:]
+	}
+	return s
+}
+
+// also is one notice that says both; the first gives the kind.
+func also(n, second *control.Notice) *control.Notice {
+	switch {
+	case n == nil:
+		return second
+	case second != nil:
+		n.Text += " " + second.Text
+	}
 	return n
 }
 

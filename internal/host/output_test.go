@@ -313,3 +313,36 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse
 }
+
+// What a child process prints is nobody's output: the answer says so once, with its
+// end, beside an output that stays as it was.
+func TestRawOutputIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.open(t)
+	if res := r.run(t, c, "s", "import subprocess, os\nprint('mine')"); res.Notice != nil {
+		t.Errorf("a cell that prints: %+v", res.Notice)
+	}
+	res := r.run(t, c, "s", "print('mine')\n_ = subprocess.run(['/bin/echo', 'from a child'])")
+	if n := res.Notice; n == nil || n.Kind != "unattributed_output" ||
+		!strings.Contains(n.Text, `13 bytes to its stdout, which end with "from a child\n"`) || strings.Contains(n.Text, "stderr, which") {
+		t.Errorf("notice %+v", n)
+	}
+	if text(res, "stdout") != "mine\n" || res.BytesTotal != 5 {
+		t.Errorf("output %+v of %d bytes", res.Output, res.BytesTotal)
+	}
+	if res := r.run(t, c, "s", "1"); res.Notice != nil {
+		t.Errorf("told again: %+v", res.Notice)
+	}
+	res = r.run(t, c, "s", "_ = os.write(2, ('é' * 1000).encode() + b'last words')\nos._exit(3)")
+	n := res.Notice
+	if n == nil || n.Kind != "namespace_lost" || !strings.Contains(n.Text, "2010 bytes to its stderr") || !strings.Contains(n.Text, `élast words"`) {
+		t.Fatalf("notice %+v", n)
+	}
+	if strings.Contains(n.Text, "\uFFFD") || len(n.Text) > 2000 {
+		t.Errorf("notice of %d bytes: %s", len(n.Text), n.Text)
+	}
+	if n := r.run(t, c, "s", "1").Notice; n == nil || strings.Contains(n.Text, "wrote outside") {
+		t.Errorf("the next generation is told of the last one's: %+v", n)
+	}
+}

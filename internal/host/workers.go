@@ -23,6 +23,7 @@ type Worker interface {
 	PID() int
 	ShimPID() int
 	Hello() wire.Hello
+	Raw(seen supervise.RawCount) (now supervise.RawCount, stdout, stderr event.Tail)
 	Started() (at time.Time, took time.Duration)
 }
 

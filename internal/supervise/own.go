@@ -59,8 +59,8 @@ func (p *Process) own(reader <-chan struct{}) {
 // readRest lets the readers take what the dead worker had still written.
 func (p *Process) readRest(reader <-chan struct{}) {
 	limit := time.Now().Add(flushTime)
-	for _, f := range p.raw {
-		_ = f.SetReadDeadline(limit) // a drain that is through has closed it
+	for _, s := range []*rawStream{&p.stdout, &p.stderr} {
+		_ = s.pipe.SetReadDeadline(limit) // a drain that is through has closed it
 	}
 	p.drains.Wait()
 	timer := time.NewTimer(flushTime)

@@ -25,9 +25,8 @@ type Process struct {
 	cmd     *exec.Cmd
 	control *os.File // orders to the shim
 	reports reports
-	stdout  tail
-	stderr  tail
-	raw     []*os.File     // our ends of raw stdout and stderr
+	stdout  rawStream
+	stderr  rawStream
 	drains  sync.WaitGroup // of their two readers
 	began   time.Time
 	memory  memoryWatch
@@ -279,5 +278,20 @@ func (p *Process) Counters() Counters {
 
 // Tails are the last bytes of raw stdout and stderr so far.
 func (p *Process) Tails() (stdout, stderr event.Tail) {
-	return p.stdout.snapshot(), p.stderr.snapshot()
+	stdout, _ = p.stdout.since(0)
+	stderr, _ = p.stderr.since(0)
+	return stdout, stderr
+}
+
+// RawCount is how many bytes a worker's raw streams have carried.
+type RawCount struct{ Stdout, Stderr int64 }
+
+// Raw tells what the raw streams have carried after seen: everything that was
+// written before the call, by the worker or by what it has started.
+func (p *Process) Raw(seen RawCount) (now RawCount, stdout, stderr event.Tail) {
+	p.stdout.pull()
+	p.stderr.pull()
+	stdout, now.Stdout = p.stdout.since(seen.Stdout)
+	stderr, now.Stderr = p.stderr.since(seen.Stderr)
+	return now, stdout, stderr
 }

@@ -407,3 +407,43 @@ os.write(1, "last é".encode() + b"\xff")`)
 		t.Errorf("stderr: %d bytes, dropped %d", len(stderr.Text), stderr.Dropped)
 	}
 }
+
+// TestRaw: what is told of the raw streams after a cell holds every byte that was
+// written while it ran, also by a child, and nothing twice.
+func TestRaw(t *testing.T) {
+	t.Attr("requirement", "CP-004 CP-032")
+	t.Parallel()
+	sp, _ := workbench(t)
+	p := start(t, sp)
+	var seen supervise.RawCount
+	tell := func(code string) (out, err string) {
+		t.Helper()
+		result(t, p, fmt.Sprintf("e-%d", seen.Stdout+seen.Stderr+1), code)
+		now, stdout, stderr := p.Raw(seen)
+		if sum := int64(len(stdout.Text)) + stdout.Dropped; now.Stdout-seen.Stdout != sum {
+			t.Errorf("stdout counts %d of %d bytes", sum, now.Stdout-seen.Stdout)
+		}
+		seen = now
+		return stdout.Text, stderr.Text
+	}
+	for i := range 50 {
+		out, err := tell(fmt.Sprintf("import os\nos.write(1, b'out %d\\n'), os.write(2, b'err %d')", i, i))
+		if out != fmt.Sprintf("out %d\n", i) || err != fmt.Sprintf("err %d", i) {
+			t.Fatalf("after cell %d: stdout %q, stderr %q", i, out, err)
+		}
+	}
+	if out, err := tell("import subprocess\nsubprocess.run(['/bin/echo', 'from a child'])"); out != "from a child\n" || err != "" {
+		t.Errorf("of a child: stdout %q, stderr %q", out, err)
+	}
+	out, _ := tell("os.write(1, 'é'.encode() * 5000), os.write(1, b'\\n')")
+	if len(out) >= 10_001 || !strings.HasPrefix(out, "é") || !strings.HasSuffix(out, "é\n") {
+		t.Errorf("of much: %d bytes, %.10q", len(out), out)
+	}
+	if out, err := tell("print('to the record')"); out+err != "" {
+		t.Errorf("of a cell that prints: %q", out+err)
+	}
+	p.Stop(t.Context())
+	if now, out, err := p.Raw(seen); now != seen || out.Text+err.Text != "" {
+		t.Errorf("after the end: %+v", now)
+	}
+}

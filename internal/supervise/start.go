@@ -246,9 +246,9 @@ func (p *Process) spawn() (token string, err error) {
 	_ = tokenW.Close()
 	p.reports.init()
 	p.drains.Add(2)
-	p.raw = []*os.File{outR, errR}
-	go func() { defer p.drains.Done(); drain(outR, &p.stdout) }()
-	go func() { defer p.drains.Done(); drain(errR, &p.stderr) }()
+	p.stdout.pipe, p.stderr.pipe = outR, errR
+	go func() { defer p.drains.Done(); p.stdout.drain() }()
+	go func() { defer p.drains.Done(); p.stderr.drain() }()
 	go p.reports.read(reportR)
 	return token, nil
 }
