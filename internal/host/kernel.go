@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/reeve-run/reeve/event"
@@ -243,6 +244,51 @@ func (l *lane) stopWorker(e ending) {
 	ctx, cancel := context.WithTimeout(l.core.hard, l.timing.Shutdown+time.Second)
 	defer cancel()
 	l.bury(w.Stop(ctx))
+}
+
+// endOnRecord ends the idle worker, its end and more recorded first. On error
+// nothing has happened, unless the store did not say whether it has them: then the
+// state has moved on and the worker is ended.
+func (l *lane) endOnRecord(e ending, more ...event.Payload) error {
+	w, events := l.worker, more
+	if w != nil {
+		select {
+		case <-w.Done():
+			l.bury(w.Exit())
+			w = nil
+		default:
+			l.fileLate(true)
+			events = append([]event.Payload{l.stoppedEvent(e, l.state)}, more...)
+		}
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	err := l.intend(l.core.hard, step{events: events}, nil)
+	if w == nil || err != nil && l.state.Live() {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(l.core.hard, l.timing.Shutdown+time.Second)
+	defer cancel()
+	w.Stop(ctx)
+	l.fileLate(true)
+	l.dropWorker()
+	return err
+}
+
+// halfDone says of a failed change that the namespace has gone on its way: that of
+// a running cell goes at once, whatever the journal then takes.
+func (l *lane) halfDone(err error, op, rest string) error {
+	gone := l.state.Loss
+	if err == nil || l.state.Live() || gone == nil || gone.How != session.EndedStopped {
+		return err
+	}
+	f := fault.Wrap(err, fault.CodeOf(err), op, l.id)
+	f.Message = "the namespace of " + gone.Generation + " has ended, but " + rest
+	if f.Err = errors.Unwrap(err); f.Err == nil { // without the words of work that was not begun
+		f.Err = err
+	}
+	return f
 }
 
 // enqueueEnding adds a task that needs the worker gone, before all others. What

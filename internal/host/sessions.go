@@ -233,7 +233,8 @@ func (l *lane) perform(ctx context.Context, a *act, enqueue func() error) (contr
 	}
 }
 
-// CloseSession implements control.Sessions.
+// CloseSession implements control.Sessions. The close is on record before the worker
+// is asked to leave.
 func (c *Core) CloseSession(ctx context.Context, id string, by event.Actor) (control.Session, error) {
 	l, err := c.known(ctx, id)
 	if err != nil {
@@ -242,15 +243,15 @@ func (c *Core) CloseSession(ctx context.Context, id string, by event.Actor) (con
 	by = validActor(by)
 	e := ending{by, "the session was closed by " + actorText(by)}
 	a := newAct(func(l *lane) error {
-		l.stopWorker(e)
-		closed := event.SessionClosedV1{By: by, Reason: "closed on request"}
-		return l.intend(c.hard, step{events: []event.Payload{closed}}, nil)
+		err := l.endOnRecord(e, event.SessionClosedV1{By: by, Reason: "closed on request"})
+		return l.halfDone(err, "close session", "its close is not on record")
 	})
 	return l.perform(ctx, a, func() error { return l.enqueueEnding(a, e) })
 }
 
 // ResetNamespace implements control.Sessions: what runs is ended at once, and a
-// new generation is started.
+// new generation is started. While the journal refuses the end of an idle one, it
+// lives on.
 func (c *Core) ResetNamespace(ctx context.Context, id string, by event.Actor) (control.Session, error) {
 	l, err := c.known(ctx, id)
 	if err != nil {
@@ -259,8 +260,11 @@ func (c *Core) ResetNamespace(ctx context.Context, id string, by event.Actor) (c
 	by = validActor(by)
 	e := ending{by, resetText + " by " + actorText(by)}
 	a := newAct(func(l *lane) error {
-		l.stopWorker(e)
-		return l.ensureWorker(c.hard, opening{by: by, reason: event.ResetOperator})
+		err := l.endOnRecord(e)
+		if err == nil {
+			err = l.ensureWorker(c.hard, opening{by: by, reason: event.ResetOperator})
+		}
+		return l.halfDone(err, "start over", "no fresh one has been started")
 	})
 	return l.perform(ctx, a, func() error { return l.enqueueEnding(a, e) })
 }

@@ -2,9 +2,11 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -162,6 +164,71 @@ func TestAFullStoreRefusesNewWork(t *testing.T) {
 	}
 }
 
+// D8: what ends a namespace on request is recorded first, so that a full disk keeps
+// the namespace; that of a running cell is gone, and the answer does not deny it.
+func TestAFullStoreKeepsTheNamespace(t *testing.T) {
+	t.Parallel()
+	changes := map[string]func(c *host.Core) error{
+		"reset": func(c *host.Core) error { _, err := c.ResetNamespace(bg, "s", me); return err },
+		"close": func(c *host.Core) error { _, err := c.CloseSession(bg, "s", me); return err },
+	}
+	refuse := func(b journal.Batch) verdict {
+		if has(b, event.CellStarted) {
+			return verdict{write: true}
+		}
+		return verdict{err: full}
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, u, c := unrulyRig(t)
+			u.set(refuse)
+			if err := change(c); fault.CodeOf(err) != fault.StoreFull || !strings.Contains(err.Error(), "nothing was run") {
+				t.Errorf("got %v", err)
+			}
+			if n, err := c.Namespace(t.Context(), "s"); err != nil || !n.Live || n.Generation != "g-1" {
+				t.Errorf("namespace %+v, %v", n, err)
+			}
+			u.set(nil)
+			if res := r.run(t, c, "s", "x"); text(res, "result") != "1" || res.Generation != "g-1" || res.Notice != nil {
+				t.Errorf("when space is back: %+v, notice %+v", res, res.Notice)
+			}
+			if err := change(c); err != nil {
+				t.Error(err)
+			}
+			if n, err := c.Namespace(t.Context(), "s"); err != nil || n.Live == (name == "close") {
+				t.Errorf("after it: %+v, %v", n, err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			checkFold(t, u, "s")
+		})
+		t.Run(name+" of a running cell", func(t *testing.T) {
+			t.Parallel()
+			r, u, c := unrulyRig(t)
+			p, got := start(t.Context(), c.Execute, r.request("s", forever))
+			p.wait(t, "output")
+			u.set(refuse)
+			err := change(c)
+			if fault.CodeOf(err) != fault.StoreFull || !strings.Contains(err.Error(), "the namespace of g-1 has ended") || strings.Contains(err.Error(), "nothing was run") {
+				t.Errorf("got %v", err)
+			}
+			if a := <-got; a.err != nil || a.result.Status != "interrupted" || !a.result.Unrecorded {
+				t.Errorf("the running one: %+v", a)
+			}
+			u.set(nil)
+			if err := change(c); err != nil {
+				t.Error(err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			checkFold(t, u, "s")
+		})
+	}
+}
+
 func asFault(err error, f **fault.Error) bool {
 	e, ok := err.(*fault.Error)
 	*f = e
@@ -212,6 +279,44 @@ func TestALostAnswerOfTheStore(t *testing.T) {
 				checkFold(t, u, "s")
 			})
 		}
+	}
+}
+
+// The end of a namespace of which the store did not say whether it has it is an end
+// all the same, and is recorded once.
+func TestALostAnswerToAReset(t *testing.T) {
+	t.Parallel()
+	lost := fault.New(fault.Unknown, "commit", "", "the answer was lost")
+	for name, written := range map[string]bool{"written": true, "not written": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, u, c := unrulyRig(t)
+			pids := workerPIDs(t, c)
+			once := true
+			u.set(func(b journal.Batch) verdict {
+				if has(b, event.KernelStopped) && once {
+					once = false
+					return verdict{write: written, err: lost}
+				}
+				return verdict{write: true}
+			})
+			if _, err := c.ResetNamespace(t.Context(), "s", me); err == nil || !strings.Contains(err.Error(), "the namespace of g-1 has ended") {
+				t.Errorf("got %v", err)
+			}
+			for _, pid := range pids {
+				if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+					t.Errorf("process %d: %v", pid, err)
+				}
+			}
+			res := r.run(t, c, "s", "'x' in globals()")
+			if n := res.Notice; text(res, "result") != "False" || n == nil || n.Kind != "namespace_reset" {
+				t.Errorf("got %+v, notice %+v", res, n)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			checkFold(t, u, "s")
+		})
 	}
 }
 
