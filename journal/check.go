@@ -15,6 +15,7 @@ func (b *Batch) Check() error {
 		return err
 	}
 	items, size := len(b.If)+len(b.Put)+len(b.Deliver), 0
+	identified := len(b.Put) > 0
 	streams := make(map[string]bool, len(b.Append))
 	for i := range b.Append {
 		a := &b.Append[i]
@@ -28,6 +29,10 @@ func (b *Batch) Check() error {
 		}
 		items += len(a.Events)
 		size += n
+		identified = identified || a.Head != AnyHead
+	}
+	if !identified {
+		return invalid(b, "every append is at any head and no record is put: sent again it would apply again")
 	}
 	n, err := b.checkRecords()
 	if err != nil {
@@ -87,7 +92,7 @@ func (a *Append) check(b *Batch) (int, error) {
 	switch {
 	case !name(a.Stream):
 		return 0, invalid(b, "stream name must be 1 to %d bytes of printable text", MaxName)
-	case a.Head < 0 || a.Head > MaxID-int64(len(a.Events)):
+	case a.Head < AnyHead || a.Head > MaxID-int64(len(a.Events)):
 		return 0, invalid(b, "head %d of %q", a.Head, a.Stream)
 	case len(a.Events) == 0:
 		return 0, invalid(b, "append to %q holds no event", a.Stream)

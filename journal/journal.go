@@ -67,8 +67,13 @@ type Stored struct {
 	Digest Digest
 }
 
+// AnyHead as the Head of an Append stands for wherever the stream ends when the
+// batch is applied. It is for a stream that many sessions write beside their own,
+// where nothing is decided from what the stream holds.
+const AnyHead = -1
+
 // Append adds events to a stream. Head is the sequence of the last event the
-// caller has seen, 0 for an empty stream: compare-and-set.
+// caller has seen, 0 for an empty stream: compare-and-set. Or it is AnyHead.
 type Append struct {
 	Stream string
 	Head   int64
@@ -121,7 +126,9 @@ type Lease struct {
 	Epoch   int64
 }
 
-// Batch is the one unit of writing.
+// Batch is the one unit of writing. One that appends at AnyHead also holds an Append
+// with a definite head, or a Put, whose revision is compared: without either, the
+// batch sent again would apply again.
 type Batch struct {
 	ID      string // identity of the intent, 1..200 bytes
 	Lease   *Lease // nil only for outside input and operators
@@ -168,7 +175,10 @@ type Query struct {
 // fault.InvalidRequest when nothing was written, and with fault.Unknown when it
 // cannot tell. A batch whose ID already stands at (stream, Head+1) of its streams
 // is answered Replayed with its first Result, before anything else is checked; the
-// same ID with other events is refused as invalid_request. Only AtMS may differ.
+// same ID with other events is refused as invalid_request. Only AtMS may differ. An
+// Append at AnyHead has no place to look at: it is found through the others of its
+// batch, and a batch without others is never answered Replayed; sent again it
+// conflicts with the revision of its own Put.
 // A context that ends before the write began cancels it; after that Commit waits.
 //
 // Readers never block the writer and hold no transaction open after returning. A

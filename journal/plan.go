@@ -26,6 +26,17 @@ func Reused(id, stream string, seq int64) error {
 		WithNext("use a new id for a new intent")
 }
 
+// ReusedElsewhere is Reused for a batch whose appends at any head are not where its
+// definite ones say.
+func ReusedElsewhere(b *Batch) error {
+	for i := range b.Append {
+		if a := &b.Append[i]; a.Head != AnyHead {
+			return Reused(b.ID, a.Stream, a.Head+1)
+		}
+	}
+	return Reused(b.ID, "", 0)
+}
+
 // Superseded is the refusal of a writer that no longer owns the session.
 func Superseded(op, subject string, format string, args ...any) error {
 	return fault.New(fault.StaleEpoch, op, subject, format, args...)

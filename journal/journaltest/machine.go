@@ -81,6 +81,12 @@ func (m *machine) batch(rt *rapid.T) journal.Batch {
 		r.Rev = max(0, m.model.records[[2]string{r.Kind, r.Key}].Rev+skew(rt))
 		b.Put = append(b.Put, r)
 	}
+	for i := range b.Append {
+		// Another is definite, or a record is put, or the batch is refused as it should be.
+		if rapid.IntRange(0, 3).Draw(rt, "anywhere") == 0 {
+			b.Append[i].Head = journal.AnyHead
+		}
+	}
 	for _, id := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"i1", "i2", "i3"}), 0, 2, rapid.ID).Draw(rt, "inputs") {
 		b.Deliver = append(b.Deliver, journal.Input{To: someSession.Draw(rt, "to"), ID: id, Body: []byte(b.ID)})
 	}
@@ -170,7 +176,8 @@ func (m *machine) replay(rt *rapid.T) {
 	b := m.sent[rapid.IntRange(0, len(m.sent)-1).Draw(rt, "which")]
 	if rapid.IntRange(0, 3).Draw(rt, "altered") == 0 {
 		b.Append = slices.Clone(b.Append)
-		b.Append[0].Events = append(slices.Clone(b.Append[0].Events), event("more"))
+		a := &b.Append[rapid.IntRange(0, len(b.Append)-1).Draw(rt, "altered append")]
+		a.Events = append(slices.Clone(a.Events), event("more"))
 	}
 	m.send(rt, b)
 }

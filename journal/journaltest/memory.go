@@ -89,7 +89,13 @@ func (m *Memory) usable(ctx context.Context, op string) error {
 
 func (m *Memory) replayed(b *journal.Batch) (journal.Result, bool, error) {
 	res := journal.Result{Heads: map[string]int64{}, Replayed: true}
+	origin := int64(0) // id of the batch's first event, as its first definite append tells
+	before := int64(0) // events of the appends already seen
 	for _, a := range b.Append {
+		before += int64(len(a.Events))
+		if a.Head == journal.AnyHead {
+			continue
+		}
 		at := m.streams[a.Stream]
 		if int64(len(at)) <= a.Head || m.events[at[a.Head]].Batch != b.ID {
 			return journal.Result{}, false, nil
@@ -105,11 +111,53 @@ func (m *Memory) replayed(b *journal.Batch) (journal.Result, bool, error) {
 			return journal.Result{}, false, journal.Reused(b.ID, a.Stream, end+1)
 		}
 		res.Heads[a.Stream] = end
-		if first := m.events[at[a.Head]].ID; res.FirstID == 0 || first < res.FirstID {
-			res.FirstID = first
+		first := m.events[at[a.Head]].ID
+		if res.FirstID == 0 {
+			origin, res.FirstID = first-before+int64(len(a.Events)), first
 		}
+		res.FirstID = min(res.FirstID, first)
+	}
+	if res.FirstID == 0 {
+		return journal.Result{}, false, nil
+	}
+	if err := m.replayedAnywhere(b, origin, &res); err != nil {
+		return journal.Result{}, false, err
 	}
 	return res, true, nil
+}
+
+// replayedAnywhere looks for the appends at any head where the batch that begins at
+// origin has put them: its ids are consecutive.
+func (m *Memory) replayedAnywhere(b *journal.Batch, origin int64, res *journal.Result) error {
+	ours := func(id int64, stream string) *journal.Stored {
+		if id < 1 || id > int64(len(m.events)) || m.events[id-1].Batch != b.ID || m.events[id-1].Stream != stream {
+			return nil
+		}
+		return &m.events[id-1]
+	}
+	id := origin
+	for _, a := range b.Append {
+		if a.Head != journal.AnyHead {
+			id += int64(len(a.Events))
+			continue
+		}
+		if ours(id-1, a.Stream) != nil {
+			return journal.ReusedElsewhere(b)
+		}
+		res.FirstID = min(res.FirstID, id)
+		for i := range a.Events {
+			e := ours(id, a.Stream)
+			if e == nil || !journal.Same(e, &a.Events[i]) {
+				return journal.ReusedElsewhere(b)
+			}
+			res.Heads[a.Stream] = e.Seq
+			id++
+		}
+		if ours(id, a.Stream) != nil {
+			return journal.ReusedElsewhere(b)
+		}
+	}
+	return nil
 }
 
 // admit checks in the order in which an engine takes its locks: ownership,
@@ -126,7 +174,7 @@ func (m *Memory) admit(b *journal.Batch) error {
 		}
 	}
 	for _, a := range b.Append {
-		if now := int64(len(m.streams[a.Stream])); now != a.Head {
+		if now := int64(len(m.streams[a.Stream])); now != a.Head && a.Head != journal.AnyHead {
 			return journal.Conflicted(b.ID, journal.HeadIs, a.Stream, a.Head, now)
 		}
 	}

@@ -85,63 +85,6 @@ func (w *writer) events(stream string, after int64, max int) ([]journal.Stored, 
 	return page, err
 }
 
-// replayed answers a batch that is already there, with its first result.
-func (w *writer) replayed(b *journal.Batch, heads []*head) (journal.Result, bool, error) {
-	for i := range b.Append {
-		if heads[i].seq <= b.Append[i].Head {
-			return journal.Result{}, false, nil
-		}
-	}
-	res := journal.Result{Heads: make(map[string]int64, len(b.Append)), Replayed: true}
-	for i := range b.Append {
-		a := &b.Append[i]
-		first, err := w.sameEvents(b.ID, a)
-		if first == 0 || err != nil {
-			return journal.Result{}, false, err
-		}
-		res.Heads[a.Stream] = a.Head + int64(len(a.Events))
-		if res.FirstID == 0 || first < res.FirstID {
-			res.FirstID = first
-		}
-	}
-	return res, true, nil
-}
-
-// sameEvents returns the id of the first event after a.Head when the batch id wrote
-// it, 0 when another did. It looks one event past the end: a batch that once held
-// more was another one.
-func (w *writer) sameEvents(id string, a *journal.Append) (first int64, err error) {
-	n := int64(len(a.Events))
-	at := a.Head
-	for at <= a.Head+n {
-		page, err := w.events(a.Stream, at, int(min(n+1, journal.MaxPage)))
-		if err != nil {
-			return 0, err
-		}
-		if len(page) == 0 {
-			break
-		}
-		for i := range page {
-			nth := page[i].Seq - a.Head - 1
-			switch ours := page[i].Batch == id; {
-			case nth == 0 && !ours:
-				return 0, nil
-			case nth == n && !ours:
-				return first, nil
-			case nth >= n || !ours || !journal.Same(&page[i], &a.Events[nth]):
-				return 0, journal.Reused(id, a.Stream, page[i].Seq)
-			case nth == 0:
-				first = page[i].ID
-			}
-			at = page[i].Seq
-		}
-	}
-	if at < a.Head+n {
-		return 0, journal.Reused(id, a.Stream, at+1)
-	}
-	return first, nil
-}
-
 // admit checks ownership, conditions, heads and revisions, in this order.
 func (w *writer) admit(b *journal.Batch, heads []*head) error {
 	if l := b.Lease; l != nil {
@@ -167,7 +110,7 @@ func (w *writer) admit(b *journal.Batch, heads []*head) error {
 		}
 	}
 	for i, a := range b.Append {
-		if heads[i].seq != a.Head {
+		if heads[i].seq != a.Head && a.Head != journal.AnyHead {
 			return journal.Conflicted(b.ID, journal.HeadIs, a.Stream, a.Head, heads[i].seq)
 		}
 	}

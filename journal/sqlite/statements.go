@@ -44,7 +44,7 @@ const (
 var writerQueries = []string{
 	sqlBegin, sqlCommit, sqlRollback, sqlSavepoint, sqlRelease, sqlRollbackTo, sqlDataVersion, sqlNextID, sqlProbe,
 	sqlHead, sqlNextN, sqlNewHead, sqlMoveHead, sqlEvent, sqlRevision, sqlNewRecord, sqlPutRecord,
-	sqlSession, sqlPutOwner, sqlPutInbox, sqlDelivered, sqlDeliver, sqlHost, sqlPutHost, sqlEventsOf,
+	sqlSession, sqlPutOwner, sqlPutInbox, sqlDelivered, sqlDeliver, sqlHost, sqlPutHost, sqlEventsOf, sqlEventsByID,
 }
 
 // statements holds the writer's prepared queries.
