@@ -159,6 +159,37 @@ func TestKilledCoreIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
+// A core that has stopped holds no command past its --timeout: with the handle when
+// the cell is known, and without a cell when it is not.
+func TestTimeoutHoldsWithAStoppedCore(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	cmd := p.reeve(t, "cell", "run", "--timeout", "1s", `print("up", flush=True); import time; time.sleep(600)`)
+	out, stderr := begun(t, cmd, "up")
+	core, err := control.ReadCore(p.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(core.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Kill(core.PID, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := ended(t, cmd, out); got != fault.ExitBudget || !strings.Contains(stderr.String(), "reeve cell show cell_") {
+		t.Errorf("status %d, want %d and the handle\n%s", got, fault.ExitBudget, stderr)
+	}
+	for _, args := range [][]string{{"cell", "run", "1"}, {"status"}} {
+		cmd := p.reeve(t, append(args, "--timeout", "100ms")...)
+		out, err := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != fault.ExitBudget {
+			t.Errorf("%v: status %d, %v\n%s", args, got, err, out)
+		}
+	}
+}
+
 // A core that cannot start says why through the command that needed it.
 func TestCoreThatCannotStartIsExplained(t *testing.T) {
 	t.Parallel()

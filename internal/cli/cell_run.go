@@ -52,7 +52,9 @@ was lost and its namespace with it, 130 interrupted.`,
 		if err != nil {
 			return failed(err)
 		}
-		c, err := a.core(ctx)
+		find, cancel := a.overdue(ctx, findWithin, "there is no core that answers, so nothing was run")
+		defer cancel()
+		c, err := a.core(find)
 		if err != nil {
 			return failed(err)
 		}
@@ -135,6 +137,8 @@ func (a *app) runCell(ctx context.Context, c control.Service, code string, o cel
 		session = DefaultSession(a.io.WorkDir)
 	}
 	live := newLive(a)
+	ctx, cancel := a.overdue(ctx, answerWithin, "the core does not answer any more")
+	defer cancel()
 	r, err := c.Execute(ctx, control.ExecuteRequest{
 		Session: session, Code: code, TimeoutMS: a.set.timeout.Milliseconds(),
 		Workspace: a.io.WorkDir, By: a.actor(), Detach: o.detach,

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
@@ -57,6 +59,25 @@ func (a *app) asks(f func(ctx context.Context, c *control.Client, args []string)
 		}
 		return f(ctx, c, args)
 	}
+}
+
+const (
+	// findWithin is how long past --timeout finding or starting a core may take for a
+	// cell: the time is the cell's, and a start takes well under a second.
+	findWithin = 3 * time.Second
+	// answerWithin is how long past --timeout a core may take before it is asked for
+	// the cell, after which the client waits once more as long as an interrupt takes.
+	// A core that works has ended the cell by then.
+	answerWithin = time.Second
+)
+
+// overdue bounds the call for a cell to some time past its --timeout, so that a core
+// that has stopped does not hold the command for ever.
+func (a *app) overdue(ctx context.Context, past time.Duration, what string) (context.Context, context.CancelFunc) {
+	if a.set.timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, a.set.timeout+past, fmt.Errorf("--timeout %s was reached and %s", a.set.timeout, what))
 }
 
 // session is the session that a command is about: named, else the directory's.

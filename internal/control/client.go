@@ -35,6 +35,10 @@ var _ Service = (*Client)(nil)
 // attempts of a read, and of a call that needs a core started.
 const attempts = 3
 
+// helloWait is far longer than a core takes to say who it is on a machine that is
+// busy with other things.
+const helloWait = 10 * time.Second
+
 // unsent is an error of a request of which no byte has left.
 type unsent struct{ err error }
 
@@ -43,7 +47,7 @@ func (u unsent) Unwrap() error { return u.err }
 
 // Reach connects to the core of dir whatever its version, for asking it to stop.
 func Reach(ctx context.Context, dir string) (*Client, error) {
-	return open(ctx, dir, nil)
+	return open(ctx, dir, nil, helloWait)
 }
 
 // Connect connects to the running core of dir and never starts one.
@@ -55,8 +59,8 @@ func Connect(ctx context.Context, dir string) (*Client, error) {
 	return c, c.compatible()
 }
 
-func open(ctx context.Context, dir string, start func(context.Context) error) (*Client, error) {
-	c := &Client{dir: dir, start: start}
+func open(ctx context.Context, dir string, start func(context.Context) error, wait time.Duration) (*Client, error) {
+	c := &Client{dir: dir}
 	c.http = &http.Client{
 		// One connection per call: a Unix connect costs microseconds, and a pooled
 		// connection of a core that has died would leave doubt whether a call was sent.
@@ -73,10 +77,40 @@ func open(ctx context.Context, dir string, start func(context.Context) error) (*
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	if err := c.read(ctx, "hello", "/v1/hello", &c.core); err != nil {
+	if err := c.hello(ctx, start, wait); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+var errSilent = errors.New("the core says nothing")
+
+// hello asks who listens, and sets whether c may start a core. One that takes the
+// connection and says nothing for wait is taken for hung: a core that works answers
+// this call at once. The start of one has a limit of its own.
+func (c *Client) hello(ctx context.Context, start func(context.Context) error, wait time.Duration) error {
+	limit, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(wait, func() { cancel(errSilent) })
+	defer silent.Stop()
+	if start != nil {
+		c.start = func(context.Context) error {
+			silent.Stop()
+			defer silent.Reset(wait)
+			return start(ctx)
+		}
+	}
+	err := c.read(limit, "hello", "/v1/hello", &c.core)
+	c.start = start
+	if err == nil || !errors.Is(context.Cause(limit), errSilent) {
+		return err
+	}
+	who := "a core"
+	if core, err := ReadCore(c.dir); err == nil {
+		who = fmt.Sprintf("the core, process %d,", core.PID)
+	}
+	return fault.New(fault.Unavailable, "connect to core", c.dir, "%s listens and has said nothing for %s: it is stopped or hangs", who, wait).
+		Retryable().WithNext("continue it with kill -CONT, or end it with kill -KILL, which loses nothing that was acknowledged")
 }
 
 // Core says which core was found when the client was made.

@@ -46,7 +46,7 @@ func (l Launcher) Launch(ctx context.Context) (*Client, error) {
 		return nil, fault.Wrap(err, fault.Usage, "find data directory", l.Dir)
 	}
 	l.Dir = dir
-	c, err := open(ctx, l.Dir, l.start)
+	c, err := open(ctx, l.Dir, l.start, min(l.Wait, helloWait))
 	if err != nil {
 		return nil, err
 	}

@@ -256,3 +256,29 @@ func TestLaunchGivesUpWithItsCaller(t *testing.T) {
 	}
 	pass()
 }
+
+// A core that is stopped takes connections and answers none: it is named, and no
+// other is started beside it.
+func TestSilentCoreIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, who, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(l.Close(), control.Retire(dir, who)); err != nil {
+			t.Error(err)
+		}
+	})
+	_, err = control.Launcher{Dir: dir, Exe: "/nonexistent", Wait: 50 * time.Millisecond}.Launch(t.Context())
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != fault.Unavailable || !strings.Contains(e.Message, fmt.Sprintf("process %d,", os.Getpid())) || e.Next == "" {
+		t.Errorf("Launch = %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := control.Reach(ctx, dir); !fault.HasCode(err, fault.Timeout) {
+		t.Errorf("Reach = %v, want the caller's own time to be over", err)
+	}
+}

@@ -25,6 +25,7 @@ import (
 //	raise TEXT     ends with an error
 //	wait           goes on until it is interrupted
 //	ignore         goes on even then
+//	mute           goes on without a word, not even of its handle
 //	image          shows a picture
 //	die            the core goes away
 type memory struct {
@@ -83,6 +84,10 @@ func (m *memory) Execute(ctx context.Context, r control.ExecuteRequest, progress
 	m.notice = nil
 	m.mu.Unlock()
 
+	if r.Code == "mute" {
+		<-ctx.Done()
+		return control.CellResult{}, fault.Wrap(ctx.Err(), fault.Cancelled, "execute", r.Session)
+	}
 	progress(control.CellProgress{Cell: id, Kind: "started"})
 	status, failure, artifacts := "ok", "", []event.Artifact(nil)
 	for _, line := range strings.Split(r.Code, "\n") {

@@ -116,6 +116,10 @@ func (s *Server) watch(ctx context.Context, req *mcp.CallToolRequest, svc contro
 	defer tick.Stop()
 	cancelled := ctx.Done()
 	var over <-chan time.Time
+	if r.TimeoutMS > 0 {
+		// The core ends the cell at its time; this is for a core that has stopped.
+		over = time.After(time.Duration(r.TimeoutMS)*time.Millisecond + s.bound)
+	}
 	abandoned := false
 	for {
 		select {
@@ -139,8 +143,15 @@ func (s *Server) watch(ctx context.Context, req *mcp.CallToolRequest, svc contro
 			go s.stop(context.WithoutCancel(ctx), svc, c.handle(), r.By)
 		case <-over:
 			abandon()
-			return control.CellResult{}, fault.New(fault.Timeout, "interrupt", c.handle(),
-				"the core has not answered within %s", s.bound).WithNext("ask status for cell %s", c.handle())
+			code, ask := fault.Timeout, "cell "+c.handle()
+			if !c.started() {
+				code = fault.Unknown // it may still come to run
+			}
+			if c.handle() == "" {
+				ask = "session " + r.Session
+			}
+			return control.CellResult{}, fault.New(code, "execute", c.handle(),
+				"the core has not told how it ended within %s of when it was due", s.bound).WithNext("ask status for %s", ask)
 		}
 	}
 }

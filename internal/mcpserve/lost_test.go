@@ -170,3 +170,30 @@ func TestOnlyWhatMaySucceedIsTriedAgain(t *testing.T) {
 		t.Errorf("%+v after %d tries", g, n)
 	}
 }
+
+// A core that stands still does not hold a call for ever that has a time of its own.
+func TestTimeoutHoldsWithACoreThatStandsStill(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]struct {
+		code fault.Code
+		cell any
+	}{
+		"ignore": {fault.Timeout, "cell_000000000001"},
+		"mute":   {fault.Unknown, ""},
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cs := connect(t, mcpserve.Options{Dial: dialled(newMemory())}, nil)
+				begun := time.Now()
+				g, res := call(t, cs, "execute", map[string]any{"code": code, "timeout_ms": 1000})
+				if !res.IsError || g.Status != "unknown" || g.Fault.Code != want.code || g.Cell != want.cell {
+					t.Errorf("%+v, isError %v", g, res.IsError)
+				}
+				if took := time.Since(begun); took < time.Second || took > 10*time.Second {
+					t.Errorf("the answer took %s", took)
+				}
+			})
+		})
+	}
+}
