@@ -34,6 +34,41 @@ func TakeAnchor(ctx context.Context, s Store, atMS int64) (Anchor, error) {
 	return a, nil
 }
 
+// Hold looks at the places that were signed and at nothing between them. The error
+// says why s is not the store that was: fault.Truncated when a stream ends before
+// its place, fault.Altered when another event is there. Nil proves less than Verify.
+func (a *Anchor) Hold(ctx context.Context, s Store) error {
+	const op = "compare with signed heads"
+	ends := map[string]Head{}
+	for h, err := range AllHeads(ctx, s) {
+		if err != nil {
+			return err
+		}
+		ends[h.Stream] = h
+	}
+	for _, was := range a.Heads {
+		is := ends[was.Stream]
+		if is.Seq < was.Seq {
+			return fault.New(fault.Truncated, op, was.Stream, "the stream ends at event %d, %d was signed", is.Seq, was.Seq)
+		}
+		if is.Seq > was.Seq {
+			there, err := s.Events(ctx, was.Stream, was.Seq-1, 1)
+			if err != nil {
+				return err
+			}
+			if len(there) == 1 && there[0].Seq == was.Seq {
+				is.Digest = there[0].Digest
+			} else {
+				is.Digest = Digest{}
+			}
+		}
+		if is.Digest != was.Digest {
+			return fault.New(fault.Altered, op, was.Stream, "event %d is not the one that was signed", was.Seq)
+		}
+	}
+	return nil
+}
+
 // List is the heads as text, one line each. The stream's name comes last, since it
 // may hold spaces.
 func (a *Anchor) List() []byte {

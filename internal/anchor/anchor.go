@@ -190,6 +190,30 @@ func (d Dir) Load(key string) (anchors []journal.Anchor, problems []error) {
 	return anchors, problems
 }
 
+// Newest is the latest note that can be trusted, with its path, which is empty when
+// there is none. problems are those of later ones.
+func (d Dir) Newest() (a journal.Anchor, path string, problems []error) {
+	paths, err := d.notes()
+	if err != nil {
+		return a, "", []error{err}
+	}
+	if len(paths) == 0 {
+		return a, "", nil
+	}
+	key, err := d.Key()
+	if err != nil {
+		return a, "", []error{err}
+	}
+	for _, path := range slices.Backward(paths) {
+		a, err := Read(path, key)
+		if err == nil {
+			return a, path, problems
+		}
+		problems = append(problems, err)
+	}
+	return a, "", problems
+}
+
 // Read reads one note and the list beside it, and checks both with key.
 func Read(path, key string) (journal.Anchor, error) {
 	verifier, err := note.NewVerifier(key)

@@ -29,7 +29,6 @@ import (
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/durable"
 	"github.com/reeve-run/reeve/journal"
-	"github.com/reeve-run/reeve/journal/sqlite"
 )
 
 // Options say what a core is made of.
@@ -129,7 +128,7 @@ func open(ctx context.Context, o Options, d dirs) (_ *Core, err error) {
 		return nil, err
 	}
 	if c.store = o.Store; c.store == nil {
-		if c.store, err = sqlite.Open(ctx, d.db, sqlite.Options{}); err != nil {
+		if c.store, err = c.openStore(ctx); err != nil {
 			return nil, err
 		}
 	}
