@@ -28,6 +28,7 @@ func (w *writer) commit(b *journal.Batch) (journal.Result, error) {
 	res, err = w.write(b, heads)
 	if err != nil {
 		w.forget() // the cache ran ahead of what the rollback leaves
+		w.spoiled = true
 		return journal.Result{}, err
 	}
 	return res, nil

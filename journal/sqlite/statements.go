@@ -8,9 +8,6 @@ const (
 	sqlBegin       = `BEGIN IMMEDIATE`
 	sqlCommit      = `COMMIT`
 	sqlRollback    = `ROLLBACK`
-	sqlSavepoint   = `SAVEPOINT batch`
-	sqlRelease     = `RELEASE batch`
-	sqlRollbackTo  = `ROLLBACK TO batch`
 	sqlDataVersion = `PRAGMA data_version`
 	sqlNextID      = `SELECT coalesce(max(id), 0) + 1 FROM events`
 	sqlProbe       = `INSERT OR REPLACE INTO probe (n, at_ms) VALUES (1, ?)`
@@ -42,7 +39,7 @@ const (
 // writerQueries are prepared when the connection is opened, so that a schema that
 // is not ours is noticed then and not in the middle of a commit.
 var writerQueries = []string{
-	sqlBegin, sqlCommit, sqlRollback, sqlSavepoint, sqlRelease, sqlRollbackTo, sqlDataVersion, sqlNextID, sqlProbe,
+	sqlBegin, sqlCommit, sqlRollback, sqlDataVersion, sqlNextID, sqlProbe,
 	sqlHead, sqlNextN, sqlNewHead, sqlMoveHead, sqlEvent, sqlRevision, sqlNewRecord, sqlPutRecord,
 	sqlSession, sqlPutOwner, sqlPutInbox, sqlDelivered, sqlDeliver, sqlHost, sqlPutHost, sqlEventsOf, sqlEventsByID,
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -71,6 +72,8 @@ type writer struct {
 	version int64 // PRAGMA data_version: moves when another connection writes
 	causes  []byte
 
+	spoiled  bool // the transaction holds a part of a batch that failed
+	several  bool // the last group held more than one job
 	unfolded bool // written since the last checkpoint
 	groups   int  // since the last look at the log
 	bytes    int  // of payloads, since the same
@@ -170,19 +173,24 @@ func (w *writer) patience() time.Duration {
 	}
 }
 
-// gather takes what is queued now; it never waits for more.
+// gather takes what is queued; it never waits for more. Callers that the last group
+// has just answered often have the next batch ready: they get a turn first, or they
+// would be one group behind for ever.
 func (w *writer) gather(first *job) []*job {
+	if w.several {
+		runtime.Gosched()
+	}
 	group, size := []*job{first}, first.size()
-	for len(group) < maxGroup && size < maxGroupBytes {
+	for more := true; more && len(group) < maxGroup && size < maxGroupBytes; {
 		select {
 		case j := <-w.store.jobs:
 			group = append(group, j)
 			size += j.size()
 		default:
-			w.bytes += size
-			return group
+			more = false
 		}
 	}
+	w.several = len(group) > 1
 	w.bytes += size
 	return group
 }
@@ -206,8 +214,7 @@ func (w *writer) idle() {
 	w.fold(true)
 }
 
-// group runs jobs in one transaction, each behind a savepoint when there are more
-// than one, and answers them after the sync.
+// group runs jobs in one transaction and answers them after the sync.
 func (w *writer) group(jobs []*job) {
 	if err := w.begin(); err != nil {
 		w.refuse(jobs, err)
@@ -216,16 +223,20 @@ func (w *writer) group(jobs []*job) {
 	errs := make([]error, len(jobs))
 	wrote := false
 	for i, j := range jobs {
-		err := w.one(j, len(jobs) > 1)
-		if broken(err) {
+		err := w.one(j)
+		switch {
+		case broken(err):
 			w.refuse(jobs, w.abandon(err))
+			return
+		case w.spoiled && len(jobs) > 1:
+			w.separately(jobs)
 			return
 		}
 		errs[i] = err
 		wrote = wrote || err == nil && !j.result.Replayed
 	}
 	if !wrote {
-		// Nothing changed, so there is nothing to make durable.
+		// Nothing changed, or what did belongs to the one batch that failed.
 		if err := w.rollback(); err != nil {
 			w.refuse(jobs, w.abandon(err))
 			return
@@ -243,6 +254,20 @@ func (w *writer) group(jobs []*job) {
 	}
 }
 
+// separately begins again with a transaction for each job, because one of them
+// failed after its first write. That takes a damaged file, so it may be slow; a
+// savepoint before every batch would be slow always.
+func (w *writer) separately(jobs []*job) {
+	if err := w.rollback(); err != nil {
+		w.refuse(jobs, w.abandon(err))
+		return
+	}
+	w.forget()
+	for i := range jobs {
+		w.group(jobs[i : i+1])
+	}
+}
+
 // begin opens a transaction and makes sure that what is cached is still so.
 func (w *writer) begin() error {
 	if w.conn == nil {
@@ -250,6 +275,7 @@ func (w *writer) begin() error {
 			return err
 		}
 	}
+	w.spoiled = false
 	if err := run(w.stmt.of(sqlBegin)); err != nil {
 		return w.abandon(err)
 	}
@@ -272,35 +298,13 @@ func (w *writer) forget() {
 	w.nextID = 0
 }
 
-// one runs a job. An error that is not broken has left nothing behind.
-func (w *writer) one(j *job, guarded bool) error {
+// one runs a job. An error has left nothing behind unless it is broken or the
+// transaction is spoiled.
+func (w *writer) one(j *job) error {
 	if err := j.ctx.Err(); err != nil {
 		return fault.Wrap(err, fault.Cancelled, j.op, j.subject)
 	}
-	if guarded {
-		if err := run(w.stmt.of(sqlSavepoint)); err != nil {
-			return &engineError{err}
-		}
-	}
-	err := w.do(j)
-	if broken(err) {
-		return err
-	}
-	if err != nil && !guarded {
-		// Alone in its transaction: group rolls it back, since it wrote nothing else.
-		return err
-	}
-	if err != nil {
-		if rbErr := run(w.stmt.of(sqlRollbackTo)); rbErr != nil {
-			return &engineError{rbErr}
-		}
-	}
-	if guarded {
-		if relErr := run(w.stmt.of(sqlRelease)); relErr != nil {
-			return &engineError{relErr}
-		}
-	}
-	return err
+	return w.do(j)
 }
 
 func (w *writer) do(j *job) error {
