@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,10 @@ func payload(seed int) []byte {
 	return b
 }
 
+// handles stands for the time that begins the handle of a cell: keys rise, whatever
+// the session.
+var handles atomic.Int64
+
 func figureBatch(stream string, n int64) journal.Batch {
 	return journal.Batch{
 		ID: fmt.Sprintf("cell-%08d", n),
@@ -39,7 +44,7 @@ func figureBatch(stream string, n int64) journal.Batch {
 			{Kind: "cell.completed", Version: 1, AtMS: 1_700_000_000_000 + n, Payload: payload(int(n) + 1)},
 		}}},
 		Put: []journal.Record{{
-			Kind: "cell", Key: fmt.Sprintf("cell_%s_%08d", stream, n), Session: stream, State: "ok",
+			Kind: "cell", Key: fmt.Sprintf("cell_%012x", handles.Add(1000)), Session: stream, State: "ok",
 			Body: []byte(`{"execution":"e-1","generation":"g-1","started_at_ms":1700000000000,"elapsed_ms":1}`),
 		}},
 	}
