@@ -180,7 +180,7 @@ type CellCompletedV2 struct {
 	NamesAdded     []string   `json:"names_added"`
 	NamesRemoved   []string   `json:"names_removed"`
 	Effects        []string   `json:"effects"`    // acts and sends it asked for that took or may have taken effect (CP-026)
-	ElapsedMS      int64      `json:"elapsed_ms"` // from its code being sent; 0 when its core died
+	ElapsedMS      int64      `json:"elapsed_ms"` // from its code being sent; when its core died, to the last sign of its worker, 0 without one
 	QueuedMS       int64      `json:"queued_ms"`  // from its request to its code being sent
 	CPUMS          *int64     `json:"cpu_ms"`     // null when it could not be read
 }

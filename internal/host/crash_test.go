@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -53,6 +54,26 @@ type crasher struct {
 	mu    sync.Mutex
 	asked int               // cells asked for
 	acked map[string]string // id that a cell wrote: its handle
+}
+
+func newCrasher(t *testing.T) *crasher {
+	t.Helper()
+	k := &crasher{
+		dir: filepath.Join(t.TempDir(), "data"), workspace: t.TempDir(), python: reevetest.Python(t).Path, acked: map[string]string{},
+		ack: make(chan struct{}),
+	}
+	var err error
+	if k.log, err = os.Create(filepath.Join(k.workspace, "core.log")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			b, err := os.ReadFile(k.log.Name())
+			t.Logf("%s %v", b[max(0, len(b)-8000):], err)
+		}
+		k.log.Close()
+	})
+	return k
 }
 
 // core starts a core and waits until it answers.
@@ -111,21 +132,7 @@ func TestKilledCoresLoseNothing(t *testing.T) {
 		}
 		kills = n
 	}
-	k := &crasher{
-		dir: filepath.Join(t.TempDir(), "data"), workspace: t.TempDir(), python: reevetest.Python(t).Path, acked: map[string]string{},
-		ack: make(chan struct{}),
-	}
-	var err error
-	if k.log, err = os.Create(filepath.Join(k.workspace, "core.log")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			b, err := os.ReadFile(k.log.Name())
-			t.Logf("%s %v", b[max(0, len(b)-8000):], err)
-		}
-		k.log.Close()
-	})
+	k := newCrasher(t)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d, %d kills", seed, kills)
@@ -154,6 +161,91 @@ func TestKilledCoresLoseNothing(t *testing.T) {
 	t.Logf("%d cells asked for, %d acknowledged", k.asked, len(k.acked))
 	if len(k.acked) == 0 {
 		t.Error("no cell was acknowledged: the kills came too early to show anything")
+	}
+}
+
+// CP-141: what a cell had printed beyond its record is there after its core was
+// killed, and how long it had run; of a short output it is said that it is not.
+func TestOutputSurvivesAKilledCore(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "CP-120 CP-141")
+	k := newCrasher(t)
+	core, client := k.core(t)
+	const line, lines = 100, 2000
+	var users sync.WaitGroup
+	printed := []chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+	handles := make([]string, 2)
+	for i, code := range []string{
+		"import time\nfor n in range(2000): print('%04d' % n + 'x' * 95)\ntime.sleep(600)",
+		"import time\nprint('short', flush=True)\ntime.sleep(600)",
+	} {
+		users.Go(func() {
+			_, err := client.Execute(t.Context(), control.ExecuteRequest{
+				Session: "s" + itoa(i), Workspace: k.workspace, By: me, Code: code,
+			}, func(p control.CellProgress) {
+				handles[i] = p.Cell
+				if p.Kind == "output" {
+					select {
+					case printed[i] <- struct{}{}:
+					default:
+					}
+				}
+			})
+			if err == nil {
+				t.Error("the cell has ended")
+			}
+		})
+	}
+	// The spool is whole when its core says so.
+	for again := time.NewTicker(10 * time.Millisecond); ; <-again.C {
+		if all, err := client.ListCells(t.Context(), "s0", 1); err == nil && len(all) == 1 {
+			out, err := client.Output(t.Context(), all[0].Cell, 0)
+			if err == nil && out.Body.Close() == nil && out.Total == line*lines {
+				break
+			}
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("the cell does not print")
+		}
+	}
+	<-printed[1]
+	if err := core.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = core.Wait() // it was killed: its status is no news
+	users.Wait()
+	k.nothingLeft(t)
+	core, client = k.core(t)
+	for i, handle := range handles {
+		d, err := client.Cell(t.Context(), handle)
+		if err != nil || d.Result.Status != "interrupted" || d.Result.Cause == nil || d.Result.ElapsedMS <= 0 {
+			t.Fatalf("cell %d: %+v, %v", i, d.Result, err)
+		}
+		r := d.Result
+		if i == 1 {
+			if r.BytesTotal != 0 || !strings.Contains(r.Cause.Text, "what the cell had printed is not known") {
+				t.Errorf("the short one: %+v, cause %q", r, r.Cause.Text)
+			}
+			continue
+		}
+		out, err := client.Output(t.Context(), handle, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(out.Body)
+		if err = errors.Join(err, out.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if len(b) != line*lines || !strings.HasPrefix(string(b), "0000xxx") || !strings.HasSuffix(string(b), "x\n") || !strings.Contains(r.Cause.Text, "200000 bytes") {
+			t.Errorf("%d bytes of output, %.10q to %q, cause %q", len(b), b, b[max(0, len(b)-5):], r.Cause.Text)
+		}
+		if r.BytesTotal != line*lines || r.TruncatedBytes != line*lines {
+			t.Errorf("total %d, truncated %d", r.BytesTotal, r.TruncatedBytes)
+		}
+	}
+	k.stop(t, core, client)
+	if left, err := filepath.Glob(filepath.Join(k.dir, "run", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }
 
@@ -254,7 +346,13 @@ func (k *crasher) check(t *testing.T) {
 			t.Errorf("acknowledged cell %s of %s: %+v, %v", cell, id, d.Result, err)
 		}
 	}
-	if err := c.Shutdown(ctx, me); err != nil {
+	k.stop(t, core, c)
+}
+
+// stop stops a core in order.
+func (k *crasher) stop(t *testing.T, core *exec.Cmd, c *control.Client) {
+	t.Helper()
+	if err := c.Shutdown(t.Context(), me); err != nil {
 		t.Error(err)
 	}
 	if err := core.Wait(); err != nil {

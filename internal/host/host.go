@@ -28,6 +28,7 @@ import (
 	"github.com/reeve-run/reeve/internal/config"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/durable"
+	"github.com/reeve-run/reeve/internal/supervise"
 	"github.com/reeve-run/reeve/journal"
 )
 
@@ -132,12 +133,13 @@ func open(ctx context.Context, o Options, d dirs) (_ *Core, err error) {
 			return nil, err
 		}
 	}
+	var left []supervise.Remains
 	if c.workers == nil {
-		if c.workers, err = newPython(ctx, d, o.Config.Worker, o.Shim, c.log); err != nil {
+		if c.workers, left, err = newPython(ctx, d, o.Config.Worker, o.Shim, c.log); err != nil {
 			return nil, errors.Join(err, c.store.Close())
 		}
 	}
-	if err := c.recover(ctx); err != nil {
+	if err := c.recover(ctx, left); err != nil {
 		return nil, errors.Join(err, c.store.Close())
 	}
 	return c, nil

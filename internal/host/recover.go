@@ -8,14 +8,16 @@ import (
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/supervise"
 	"github.com/reeve-run/reeve/journal"
 )
 
 // recover closes what an earlier core left open (CP-120): its workers are gone, so
 // a cell that has no outcome was interrupted, and a generation that has no end is
 // lost. A session whose stream cannot be read is set aside and stops nobody else.
-// When the store takes no writes the outcomes wait in the lanes.
-func (c *Core) recover(ctx context.Context) error {
+// When the store takes no writes the outcomes wait in the lanes. What the workers
+// left is looked through for their output and removed.
+func (c *Core) recover(ctx context.Context, left []supervise.Remains) error {
 	cells, namespaces, aside := 0, 0, 0
 	for r, err := range journal.Records(ctx, c.store, journal.Query{Kind: recordSession, State: stateOpen}) {
 		if err != nil {
@@ -34,7 +36,7 @@ func (c *Core) recover(ctx context.Context) error {
 			continue
 		}
 		if l.state.Open != nil {
-			if err := c.closeCell(ctx, l); err != nil {
+			if err := c.closeCell(ctx, l, remainsOf(l, left)); err != nil {
 				return err
 			}
 			cells++
@@ -49,6 +51,11 @@ func (c *Core) recover(ctx context.Context) error {
 			l.mu.Lock()
 			l.ensureOwned()
 			l.mu.Unlock()
+		}
+	}
+	for _, r := range left {
+		if err := r.Remove(); err != nil {
+			return err
 		}
 	}
 	c.recovered = recoveredText(cells, namespaces, aside)
@@ -73,12 +80,28 @@ func restarted() event.Cause {
 	return event.Cause{Kind: event.CauseCoreRestart, Text: "the core ended without being stopped, and its workers with it"}
 }
 
-// closeCell records that the open cell was interrupted. It never runs again.
-func (c *Core) closeCell(ctx context.Context, l *lane) error {
+// remainsOf are those of the generation that lived; zero when there are none.
+func remainsOf(l *lane, left []supervise.Remains) supervise.Remains {
+	for _, r := range left {
+		if r.Session == l.id && r.Generation == l.state.Generation {
+			return r
+		}
+	}
+	return supervise.Remains{}
+}
+
+// closeCell records that the open cell was interrupted, with what its worker left.
+// It never runs again.
+func (c *Core) closeCell(ctx context.Context, l *lane, left supervise.Remains) error {
 	open, cause := *l.state.Open, restarted()
-	st := step{events: []event.Payload{event.CellCompletedV2{
+	done := event.CellCompletedV2{
 		Cell: open.Cell, Execution: open.Execution, Generation: l.state.Generation, Status: event.CellInterrupted, Cause: &cause,
-	}}}
+	}
+	cause.Text += "; " + l.salvage(&done, left)
+	if lived := left.Until.UnixMilli() - open.StartedAtMS; !left.Until.IsZero() && lived > 0 {
+		done.ElapsedMS = lived
+	}
+	st := step{events: []event.Payload{done}}
 	r, err := c.findCell(ctx, open.Cell)
 	switch {
 	case fault.HasCode(err, fault.NotFound):
@@ -90,7 +113,7 @@ func (c *Core) closeCell(ctx context.Context, l *lane) error {
 		if err != nil {
 			return err
 		}
-		row.CompletedSeq = l.state.Seq + 1
+		row.CompletedSeq, row.ElapsedMS, row.BytesTotal = l.state.Seq+1, done.ElapsedMS, done.BytesTotal
 		if r, err = cellRecord(open.Cell, l.id, string(event.CellInterrupted), r.Rev, row); err != nil {
 			return err
 		}
@@ -98,6 +121,29 @@ func (c *Core) closeCell(ctx context.Context, l *lane) error {
 	}
 	l.settle(st)
 	return nil
+}
+
+// salvage keeps the output that the worker of an open cell had spooled, and says
+// what is known of all of it. None of it is in a record: the spool does not say
+// which stream a byte was on.
+func (l *lane) salvage(done *event.CellCompletedV2, left supervise.Remains) string {
+	const unknown = "what the cell had printed is not known"
+	if left.Session == "" {
+		return unknown
+	}
+	spool, err := left.Spool(done.Execution)
+	if err == nil {
+		done.Spool, err = l.keepSpool(spool)
+	}
+	switch {
+	case err != nil:
+		l.core.log.Error("output of an open cell is lost", "cell", done.Cell, "cause", err)
+		return unknown + ": " + valid(err.Error())
+	case done.Spool == nil:
+		return unknown + ": a core has the beginning of an output to itself"
+	}
+	done.TruncatedBytes, done.BytesTotal = done.Spool.Total, done.Spool.Total
+	return fmt.Sprintf("%d bytes that the cell had printed were found", done.Spool.Total)
 }
 
 func recoveredText(cells, namespaces, aside int) string {

@@ -51,15 +51,17 @@ type prepared struct {
 	source string
 }
 
-func newPython(ctx context.Context, d dirs, c config.Worker, shim []string, log *slog.Logger) (*python, error) {
+// newPython ends what an earlier core left running, and tells what else it left.
+func newPython(ctx context.Context, d dirs, c config.Worker, shim []string, log *slog.Logger) (*python, []supervise.Remains, error) {
 	killed, err := supervise.Sweep(ctx, d.run)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(killed) > 0 {
 		log.Warn("processes of an earlier core were ended", "pids", killed)
 	}
-	return &python{dirs: d, config: c, shim: shim, log: log}, nil
+	left, err := supervise.Left(d.run)
+	return &python{dirs: d, config: c, shim: shim, log: log}, left, err
 }
 
 // prepare finds the interpreter and unpacks the worker. A failure is not kept: the

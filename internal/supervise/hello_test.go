@@ -216,7 +216,7 @@ func TestPrivateDirectory(t *testing.T) {
 		t.Errorf("mode %v %v", info.Mode(), err)
 	}
 	dir := filepath.Join(sp.Runtime, entries[0].Name())
-	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 || files[0].Name() != "owner" {
 		t.Errorf("after the hello it holds %v %v", files, err)
 	}
 	if c, err := net.Dial("unix", filepath.Join(dir, "s")); err == nil {

@@ -195,6 +195,25 @@ func TestDescendantsEndWithCore(t *testing.T) {
 	if killed, err := supervise.Sweep(t.Context(), sp.Runtime); err != nil || len(killed) > 0 {
 		t.Errorf("Sweep: %v %v", killed, err)
 	}
+	left, err := supervise.Left(sp.Runtime)
+	if err != nil || len(left) != 1 || left[0].Session != sp.Session || left[0].Generation != sp.Generation || time.Since(left[0].Until) > time.Hour {
+		t.Errorf("Left: %+v %v", left, err)
+	}
+	sweepUp(t, sp.Runtime)
+}
+
+// sweepUp removes what workers left.
+func sweepUp(t *testing.T, runtime string) {
+	t.Helper()
+	left, err := supervise.Left(runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range left {
+		if err := r.Remove(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestActAsCore is the core that TestDescendantsEndWithCore kills.
@@ -282,6 +301,7 @@ func TestSweepEndsStrays(t *testing.T) {
 	if err := syscall.Kill(below[1], 0); err != nil {
 		t.Errorf("a process of another core was ended: %v", err)
 	}
+	sweepUp(t, runtime)
 	if left, err := os.ReadDir(runtime); err != nil || len(left) > 0 {
 		t.Errorf("directories left: %v %v", left, err)
 	}

@@ -24,8 +24,10 @@ const (
 	spoolFrom = 32_768
 )
 
+const spoolPrefix = "spool-"
+
 func spoolPath(dir, execution string) string {
-	return filepath.Join(dir, "spool-"+execution)
+	return filepath.Join(dir, spoolPrefix+execution)
 }
 
 // openSpool opens the spool of an execution and takes it out of the directory: one

@@ -148,6 +148,10 @@ func (p *Process) listen() (*net.UnixListener, error) {
 		return nil, err
 	}
 	p.dir = dir
+	owner := []byte(p.spec.Session + "\n" + p.spec.Generation + "\n")
+	if err := os.WriteFile(filepath.Join(dir, ownerFile), owner, 0o600); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	p.socket = filepath.Join(dir, socketName)
 	if len(p.socket) > MaxSocketPath {
 		if err := p.shorten(); err != nil {
@@ -228,7 +232,8 @@ func (p *Process) spawn() (token string, err error) {
 		return "", pipes.err
 	}
 
-	argv := append(p.spec.Shim[1:len(p.spec.Shim):len(p.spec.Shim)], p.argv()...)
+	argv := append(p.spec.Shim[1:len(p.spec.Shim):len(p.spec.Shim)], p.dir)
+	argv = append(argv, p.argv()...)
 	p.cmd = exec.Command(p.spec.Shim[0], argv...)
 	p.cmd.Dir = p.spec.Dir
 	p.cmd.Env = append(p.spec.Env[:len(p.spec.Env):len(p.spec.Env)], Marker+"="+p.spec.Runtime)

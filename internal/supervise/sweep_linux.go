@@ -3,12 +3,8 @@ package supervise
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/supervise/shim"
@@ -29,10 +25,10 @@ func Strays(runtime string) ([]int, error) {
 	return found, nil
 }
 
-// Sweep ends what workers of a dead core left behind: processes that carry the
-// marker of runtime in their environment, with all below them, and private
-// directories in it. Only the holder of the data directory's lock may call it,
-// before it starts workers. It returns the processes it killed.
+// Sweep ends what workers of a dead core left running: processes that carry the
+// marker of runtime in their environment, with all below them. Only the holder of
+// the data directory's lock may call it, before it starts workers. It returns the
+// processes it killed; what the workers left in runtime is for Remains.
 func Sweep(ctx context.Context, runtime string) (killed []int, err error) {
 	killed, left, err := shim.ReapAll(shim.Patience, func(all []shim.Proc) []shim.Proc {
 		if ctx.Err() != nil {
@@ -54,22 +50,6 @@ func Sweep(ctx context.Context, runtime string) (killed []int, err error) {
 	if len(left) > 0 {
 		return killed, fault.New(fault.Unavailable, "sweep workers", runtime, "processes %v do not end", left).
 			WithNext("end them by hand, then start again")
-	}
-	old, err := filepath.Glob(filepath.Join(runtime, privatePrefix+"*"))
-	if err != nil {
-		return killed, fault.Wrap(err, fault.Internal, "sweep workers", runtime)
-	}
-	for _, dir := range old {
-		short, err := os.Readlink(filepath.Join(dir, shortLink))
-		if err == nil && strings.HasPrefix(filepath.Base(short), shortPrefix) {
-			err = os.RemoveAll(short)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return killed, fault.Wrap(err, fault.Unavailable, "sweep workers", runtime)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			return killed, fault.Wrap(err, fault.Unavailable, "sweep workers", runtime)
-		}
 	}
 	return killed, nil
 }

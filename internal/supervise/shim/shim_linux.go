@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -42,16 +43,21 @@ const (
 // them as left.
 const Patience = 5 * time.Second
 
-// Main is the life of Python's persistent parent: it starts the command in
-// args, reports its pid and its end, obeys orders, and returns when the command
-// and every descendant are gone. When the core goes away it kills them all.
+// Mark is the file that a shim leaves in the worker's private directory when its core
+// is gone: its time is that of the worker's end.
+const Mark = "orphaned"
+
+// Main is the life of Python's persistent parent: it starts the command that follows
+// the private directory in args, reports its pid and its end, obeys orders, and
+// returns when the command and every descendant are gone. When the core goes away it
+// kills them all.
 func Main(args []string) int {
 	// Python's parent-death signal is tied to the thread that starts it, so that
 	// thread must live as long as the shim does.
 	runtime.LockOSThread()
 	report := os.NewFile(Report, "report")
 	control := os.NewFile(Control, "control")
-	if report == nil || control == nil || len(args) == 0 {
+	if report == nil || control == nil || len(args) < 2 {
 		complain("this command is started by the reeve core, not by hand")
 		return 2
 	}
@@ -60,12 +66,16 @@ func Main(args []string) int {
 		return 1
 	}
 	s := &shim{report: report}
-	if err := s.start(args); err != nil {
+	if err := s.start(args[1:]); err != nil {
 		s.say("fail " + err.Error())
 		return 1
 	}
 	go s.obey(control)
 	s.wait()
+	if s.orphaned.Load() {
+		// Beside the truth that the next core finds anyway, so its failure is nobody's.
+		_ = os.WriteFile(args[0]+"/"+Mark, nil, 0o600)
+	}
 	return 0
 }
 
@@ -100,8 +110,9 @@ func closeOnExec() error {
 }
 
 type shim struct {
-	report *os.File
-	pid    int
+	report   *os.File
+	pid      int
+	orphaned atomic.Bool // the core is gone
 
 	mu     sync.Mutex // guards reaped and every signal to pid: a reaped pid is no longer ours
 	reaped bool
@@ -153,6 +164,7 @@ func (s *shim) obey(control *os.File) {
 	var order [1]byte
 	for {
 		if _, err := control.Read(order[:]); err != nil {
+			s.orphaned.Store(true)
 			s.killAll()
 			return
 		}
