@@ -38,9 +38,9 @@ func Page(dir string) ([]byte, error) {
 		"in [format/journal.md](format/journal.md).\n")
 	queue := []string{}
 	for _, s := range event.Shapes() {
-		name, ok := src.payloads[string(s.Kind)]
+		name, ok := src.payloads[shape{string(s.Kind), s.Version}]
 		if !ok {
-			return nil, fault.New(fault.Internal, "document event", string(s.Kind), "no struct returns this kind")
+			return nil, fault.New(fault.Internal, "document event", string(s.Kind), "no struct returns this kind and is named for version %d", s.Version)
 		}
 		fmt.Fprintf(&b, "\n## %s, version %d\n\n%s\n\n", s.Kind, s.Version, sentence(src.docs[name], name))
 		if queue, err = src.table(&b, name, queue); err != nil {
@@ -75,13 +75,19 @@ type source struct {
 	structs  map[string]*ast.StructType
 	docs     map[string]string  // of types
 	values   map[string][]value // of types that are closed sets of texts
-	payloads map[string]string  // kind: struct
+	payloads map[shape]string   // struct
+}
+
+// shape is a version of a kind. The name of its struct ends with the version.
+type shape struct {
+	kind    string
+	version int
 }
 
 type value struct{ text, doc string }
 
 func read(dir string) (source, error) {
-	s := source{structs: map[string]*ast.StructType{}, docs: map[string]string{}, values: map[string][]value{}, payloads: map[string]string{}}
+	s := source{structs: map[string]*ast.StructType{}, docs: map[string]string{}, values: map[string][]value{}, payloads: map[shape]string{}}
 	kinds, returns := map[string]string{}, map[string]string{} // constant: text, struct: constant
 	files, err := fs.Glob(os.DirFS(dir), "*.go")
 	if err != nil {
@@ -107,7 +113,12 @@ func read(dir string) (source, error) {
 		}
 	}
 	for name, constant := range returns {
-		s.payloads[kinds[constant]] = name
+		at := strings.LastIndexByte(name, 'V')
+		version, err := strconv.Atoi(name[at+1:])
+		if at < 0 || err != nil {
+			return s, fault.New(fault.Internal, "read source", name, "its name does not end with a version")
+		}
+		s.payloads[shape{kinds[constant], version}] = name
 	}
 	return s, nil
 }
