@@ -219,10 +219,11 @@ func compareFindings(a, b Finding) int {
 }
 
 // Scanner is implemented by an engine that can walk its events without a copy of
-// each. see must not keep the event; a page ends after max events and never holds
-// its transaction longer than one page.
+// each, and read the next ones while these are seen. They come in the order of their
+// ids, from the first after the id after on; see is called by the caller's goroutine
+// and must not keep the event. No transaction is held longer than for a page.
 type Scanner interface {
-	Scan(ctx context.Context, after int64, max int, see func(*Stored)) (last int64, err error)
+	Scan(ctx context.Context, after int64, see func(*Stored)) error
 }
 
 // Checker is implemented by an engine that can check how it keeps the events,
@@ -250,7 +251,7 @@ func Verify(ctx context.Context, s Store, anchors []Anchor, problems ...error) R
 		}
 		v.Expect(h)
 	}
-	if err := scan(ctx, s, v.Event); err != nil {
+	if err := Scan(ctx, s, v.Event); err != nil {
 		v.Unchecked("", err)
 		return v.partial()
 	}
@@ -273,25 +274,17 @@ func (v *Verifier) partial() Report {
 	return v.report
 }
 
-func scan(ctx context.Context, s Store, see func(*Stored)) error {
-	sc, ok := s.(Scanner)
-	if !ok {
-		for e, err := range All(ctx, s, 0) {
-			if err != nil {
-				return err
-			}
-			see(&e)
-		}
-		return nil
+// Scan shows see every event of a store, by id. The event is only lent: what is to
+// stay must be copied.
+func Scan(ctx context.Context, s Store, see func(*Stored)) error {
+	if sc, ok := s.(Scanner); ok {
+		return sc.Scan(ctx, 0, see)
 	}
-	for after := int64(0); ; {
-		last, err := sc.Scan(ctx, after, MaxPage, see)
+	for e, err := range All(ctx, s, 0) {
 		if err != nil {
 			return err
 		}
-		if last == after {
-			return nil
-		}
-		after = last
+		see(&e)
 	}
+	return nil
 }

@@ -28,11 +28,7 @@ type artifactCheck struct {
 // is missing or altered, and returns how many it checked.
 func verifyArtifacts(ctx context.Context, d dirs, store journal.Store, report *journal.Report) int64 {
 	c := artifactCheck{store: artifact.In(d.artifacts), sound: map[string]bool{}, report: report}
-	for e, err := range journal.All(ctx, store, 0) {
-		if err != nil {
-			c.found(journal.Finding{Code: fault.Unavailable, Text: "the artifacts of its events could not be checked: " + err.Error()})
-			break
-		}
+	err := journal.Scan(ctx, store, func(e *journal.Stored) {
 		sums, err := artifactsOf(e)
 		if err != nil {
 			c.found(journal.Finding{Code: fault.Unavailable, Stream: e.Stream, Seq: e.Seq, Text: "which artifacts it names cannot be read: " + err.Error()})
@@ -40,12 +36,15 @@ func verifyArtifacts(ctx context.Context, d dirs, store journal.Store, report *j
 		for _, sum := range sums {
 			c.check(e, sum)
 		}
+	})
+	if err != nil {
+		c.found(journal.Finding{Code: fault.Unavailable, Text: "the artifacts of its events could not be checked: " + err.Error()})
 	}
 	return c.checked
 }
 
 // artifactsOf is the digests of the artifacts that an event names.
-func artifactsOf(e journal.Stored) (sums []string, err error) {
+func artifactsOf(e *journal.Stored) (sums []string, err error) {
 	switch event.Kind(e.Kind) {
 	case event.CellStarted:
 		var p struct {
@@ -73,7 +72,7 @@ func artifactsOf(e journal.Stored) (sums []string, err error) {
 	return sums, err
 }
 
-func (c *artifactCheck) check(e journal.Stored, sum string) {
+func (c *artifactCheck) check(e *journal.Stored, sum string) {
 	c.checked++
 	if c.sound[sum] {
 		return

@@ -59,32 +59,11 @@ func (s *Store) ByID(ctx context.Context, after int64, max int) (page []journal.
 	return page, err
 }
 
-// Scan implements journal.Scanner. The event and its payload are overwritten by the
-// next one.
-func (s *Store) Scan(ctx context.Context, after int64, max int, see func(*journal.Stored)) (last int64, err error) {
-	last = after
-	err = s.readers.with(ctx, "read events", func(c *conn) error {
-		stmt, err := c.prepare(sqlEventsByID)
-		if err != nil {
-			return c.fail(err, "read events")
-		}
-		stmt.BindInt64(1, after)
-		stmt.BindInt64(2, int64(journal.Page(max)))
-		var e journal.Stored
-		var names names
-		size := 0
-		return c.fail(each(stmt, func() (bool, error) {
-			if err := readEvent(stmt, &e, &names); err != nil {
-				return false, err
-			}
-			see(&e)
-			last = e.ID
-			size += len(e.Payload)
-			return size < maxPageBytes, nil
-		}), "read events")
-	})
-	return last, err
-}
+// Columns of eventColumns that are read by themselves.
+const (
+	streamColumn  = 1
+	payloadColumn = 10
+)
 
 // eventPage reads one page with a statement whose last parameter is its limit.
 func eventPage(stmt *lite.Stmt, max int, bind func(*lite.Stmt)) ([]journal.Stored, error) {
@@ -138,10 +117,6 @@ type names struct {
 	buf                 [journal.MaxName]byte
 }
 
-func (n *names) read(stmt *lite.Stmt) {
-	n.stream, n.kind, n.batch = n.same(stmt, 1, n.stream), n.same(stmt, 3, n.kind), n.same(stmt, 6, n.batch)
-}
-
 func (n *names) same(stmt *lite.Stmt, col int, last string) string {
 	size := stmt.ColumnBytes(col, n.buf[:])
 	switch {
@@ -155,8 +130,14 @@ func (n *names) same(stmt *lite.Stmt, col int, last string) string {
 }
 
 func readEvent(stmt *lite.Stmt, e *journal.Stored, n *names) error {
-	n.read(stmt)
-	e.ID, e.Stream, e.Seq = stmt.ColumnInt64(0), n.stream, stmt.ColumnInt64(2)
+	n.stream = n.same(stmt, streamColumn, n.stream)
+	return readEventOf(stmt, n.stream, e, n)
+}
+
+// readEventOf is readEvent for a row that names its stream otherwise.
+func readEventOf(stmt *lite.Stmt, stream string, e *journal.Stored, n *names) error {
+	n.kind, n.batch = n.same(stmt, 3, n.kind), n.same(stmt, 6, n.batch)
+	e.ID, e.Stream, e.Seq = stmt.ColumnInt64(0), stream, stmt.ColumnInt64(2)
 	e.Kind, e.Version, e.AtMS, e.Batch = n.kind, int(stmt.ColumnInt64(4)), stmt.ColumnInt64(5), n.batch
 	stmt.ColumnBytes(7, e.Prev[:])
 	if stmt.ColumnBytes(8, e.Digest[:]) != len(e.Digest) || stmt.ColumnLen(8) != len(e.Digest) {
@@ -170,7 +151,7 @@ func readEvent(stmt *lite.Stmt, e *journal.Stored, n *names) error {
 		}
 		e.Causes = causes
 	}
-	e.Payload = bytesOf(stmt, 10, e.Payload)
+	e.Payload = bytesOf(stmt, payloadColumn, e.Payload)
 	return nil
 }
 

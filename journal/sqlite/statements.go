@@ -31,6 +31,8 @@ const (
 	eventColumns  = `e.id, s.name, e.seq, e.kind, e.version, e.at_ms, e.batch, e.prev, e.digest, e.causes, e.payload`
 	sqlEventsOf   = `SELECT ` + eventColumns + ` FROM streams s JOIN events e ON e.stream = s.n WHERE s.name = ? AND e.seq > ? ORDER BY e.seq LIMIT ?`
 	sqlEventsByID = `SELECT ` + eventColumns + ` FROM events e JOIN streams s ON s.n = e.stream WHERE e.id > ? ORDER BY e.id LIMIT ?`
+	sqlScan       = `SELECT id, stream, seq, kind, version, at_ms, batch, prev, digest, causes, payload FROM events WHERE id > ? ORDER BY id LIMIT ?`
+	sqlStreamName = `SELECT name FROM streams WHERE n = ?`
 	sqlHeads      = `SELECT name, seq, id, digest FROM streams WHERE name > ? ORDER BY name LIMIT ?`
 	sqlInbox      = `SELECT n, id, body FROM inbox WHERE session = ? AND n > ? ORDER BY n LIMIT ?`
 	sqlTotals     = `SELECT coalesce(sum(seq), 0), count(*), coalesce(sum(bytes), 0) FROM streams`
