@@ -16,7 +16,7 @@ import (
 )
 
 // outputRange is the answer of cell output: Text, or Base64 when the bytes are no
-// UTF-8.
+// UTF-8. Late is what was printed after the cell had ended, apart from them.
 type outputRange struct {
 	Cell   string       `json:"cell"`
 	Offset int64        `json:"offset"`
@@ -25,6 +25,7 @@ type outputRange struct {
 	Gap    *control.Gap `json:"gap"`
 	Text   *string      `json:"text"`
 	Base64 *string      `json:"base64"`
+	Late   string       `json:"late"`
 }
 
 type cellOutput struct {
@@ -43,7 +44,8 @@ func (a *app) cmdCellOutput() *cobra.Command {
 		Use:   "output <cell>",
 		Short: "Print everything kept of what a cell printed",
 		Long: `Print the bytes that are kept of what a cell printed, also when its result was cut.
-When the middle was dropped a note names the missing bytes. On a terminal control
+When the middle was dropped a note names the missing bytes. What was printed after the
+cell had ended comes last, and a note says where it begins. On a terminal control
 characters are shown and do nothing, unless --raw is given.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  reeve cell output cell_0abc > all.txt
@@ -87,6 +89,9 @@ func (a *app) printOutput(ctx context.Context, c control.Service, cell string, o
 		}
 		n, err := a.copyOutput(ctx, c, cell, o)
 		o.offset += n
+		if err == nil && ended && o.limit == 0 {
+			err = a.copyLate(ctx, c, cell, o)
+		}
 		if err != nil || ended {
 			return failed(err)
 		}
@@ -129,6 +134,24 @@ func (a *app) copyOutput(ctx context.Context, c control.Service, cell string, o 
 		moved += r.Gap.To - r.Gap.From
 	}
 	return moved, nil
+}
+
+// copyLate prints what the cell printed after its end; o.offset is where that was.
+func (a *app) copyLate(ctx context.Context, c control.Service, cell string, o cellOutput) error {
+	d, err := c.Cell(ctx, cell)
+	if err != nil || d.Late == "" {
+		return err
+	}
+	a.note("what comes after byte %d was printed when the cell had ended", o.offset)
+	if a.io.OutTTY && !o.raw {
+		_, err = io.WriteString(a.io.Out, inert(d.Late))
+	} else {
+		_, err = io.WriteString(a.io.Out, d.Late)
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "read output", cell)
+	}
+	return nil
 }
 
 // copyInert copies with control characters made visible. Characters may be split by
@@ -175,7 +198,7 @@ func outputAnswer(ctx context.Context, c control.Service, cell string, o cellOut
 	if err = errors.Join(err, r.Body.Close()); err != nil {
 		return failed(fault.Wrap(err, fault.Unavailable, "read output", cell))
 	}
-	out := outputRange{Cell: cell, Offset: r.Offset, Bytes: int64(len(b)), Total: r.Total, Gap: r.Gap}
+	out := outputRange{Cell: cell, Offset: r.Offset, Bytes: int64(len(b)), Total: r.Total, Gap: r.Gap, Late: d.Late}
 	if utf8.Valid(b) {
 		s := string(b)
 		out.Text = &s
