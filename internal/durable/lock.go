@@ -22,7 +22,10 @@ type Owner struct {
 }
 
 // Lock is an exclusive lock held by this process.
-type Lock struct{ f *os.File }
+type Lock struct {
+	f     *os.File
+	named bool // the file says who holds it
+}
 
 // LockedError says that another process holds the lock. It is found by errors.As
 // below a fault.Conflict.
@@ -41,18 +44,47 @@ func AcquireLock(path string, owner Owner) (*Lock, error) {
 	if err != nil {
 		return nil, wrap(err, "lock", path)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer f.Close()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, wrap(err, "lock", path)
-		}
-		return nil, lockedBy(path, readOwner(f))
+	if err := flock(f, path); err != nil {
+		return nil, wrap(err, "lock", path)
 	}
 	if err := writeOwner(f, owner); err != nil {
 		return nil, wrap(errors.Join(err, f.Close()), "lock", path)
 	}
-	return &Lock{f}, nil
+	return &Lock{f, true}, nil
 }
+
+// HoldLock is AcquireLock where nothing may be written: the lock is the same and the
+// file does not say whose. Without a file nobody holds the lock or can take it there,
+// and it returns nil, which may be released.
+func HoldLock(path string) (*Lock, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = flock(f, path)
+	}
+	if err != nil {
+		return nil, wrap(err, "lock", path)
+	}
+	return &Lock{f, false}, nil
+}
+
+// flock takes the lock, or closes f.
+func flock(f *os.File, path string) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return nil
+	}
+	defer f.Close()
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	return lockedBy(path, readOwner(f))
+}
+
+// Writable reports whether this process may make files in dir.
+func Writable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }
 
 func lockedBy(path string, o Owner) error {
 	e := fault.Wrap(&LockedError{Path: path, Owner: o}, fault.Conflict, "lock", path)
@@ -89,7 +121,14 @@ func LockOwner(path string) (owner Owner, held bool, err error) {
 // It unlocks before it closes: a child between its fork and its exec has the
 // descriptor too, and would hold the lock a moment longer.
 func (l *Lock) Release() error {
-	return errors.Join(l.f.Truncate(0), unix.Flock(int(l.f.Fd()), unix.LOCK_UN), l.f.Close())
+	if l == nil {
+		return nil
+	}
+	var err error
+	if l.named {
+		err = l.f.Truncate(0)
+	}
+	return errors.Join(err, unix.Flock(int(l.f.Fd()), unix.LOCK_UN), l.f.Close())
 }
 
 func writeOwner(f *os.File, o Owner) error {

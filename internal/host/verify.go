@@ -72,7 +72,7 @@ func (c *Core) Anchor(ctx context.Context) (control.AnchorReport, error) {
 }
 
 // VerifyDir verifies a data directory whose core is down. It changes nothing but
-// the lock, which it holds meanwhile.
+// the lock, which it holds meanwhile, and works where nothing may be changed.
 func VerifyDir(ctx context.Context, dir string) (control.VerifyReport, error) {
 	return offline(ctx, dir, verify)
 }
@@ -89,7 +89,12 @@ func offline[T any](ctx context.Context, dir string, f func(context.Context, dir
 	if err != nil {
 		return out, err
 	}
-	lock, err := durable.AcquireLock(d.lock, lockOwner())
+	var lock *durable.Lock
+	if durable.Writable(d.root) {
+		lock, err = durable.AcquireLock(d.lock, lockOwner())
+	} else {
+		lock, err = durable.HoldLock(d.lock)
+	}
 	if err != nil {
 		return out, err
 	}

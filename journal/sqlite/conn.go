@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,6 +36,23 @@ func open(path string, flags lite.OpenFlags, synchronous int, pragmas ...string)
 	c := &conn{raw, path}
 	if err := c.setUp(synchronous, pragmas); err != nil {
 		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// openStill opens a file that nobody writes, without locks or a log. How durable it
+// would be written does not matter.
+func openStill(path string) (*conn, error) {
+	name := url.URL{Scheme: "file", Path: path, RawQuery: "immutable=1"}
+	raw, err := lite.OpenConn(name.String(), lite.OpenReadOnly|lite.OpenURI)
+	if err != nil {
+		return nil, classify(err, "open journal", path)
+	}
+	c := &conn{raw, path}
+	for _, p := range []string{"cell_size_check=ON", "mmap_size=0", "trusted_schema=OFF", "cache_size=-16384", "query_only=ON"} {
+		if err := c.exec("PRAGMA " + p); err != nil {
+			return nil, errors.Join(c.fail(err, "open journal"), c.Close())
+		}
 	}
 	return c, nil
 }

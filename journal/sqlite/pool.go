@@ -3,11 +3,13 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"sync"
 
 	lite "zombiezen.com/go/sqlite"
 
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/durable"
 )
 
 // maxReaders bounds open reading connections, and with them the memory of their
@@ -53,11 +55,23 @@ func (p *pool) put(c *conn) {
 }
 
 func (s *Store) openReader() (*conn, error) {
-	flags := lite.OpenReadWrite
-	if s.opt.ReadOnly {
-		flags = lite.OpenReadOnly
+	if !s.opt.ReadOnly {
+		return open(s.path, lite.OpenReadWrite, s.synchronous(), "query_only=ON")
 	}
-	return open(s.path, flags, s.synchronous(), "query_only=ON")
+	if durable.Writable(filepath.Dir(s.path)) {
+		return open(s.path, lite.OpenReadOnly, s.synchronous(), "query_only=ON")
+	}
+	// Where no file can be made a log can be joined only with its index. A store that
+	// was closed in order has neither, and is read as the one file it is.
+	if !hasWAL(s.path) {
+		return openStill(s.path)
+	}
+	c, err := open(s.path, lite.OpenReadOnly, s.synchronous(), "query_only=ON")
+	if err != nil {
+		return nil, fault.Wrap(err, fault.CodeOf(err), "read log beside", s.path).
+			WithNext("copy the directory to where files can be made, and look there")
+	}
+	return c, nil
 }
 
 // with lends a connection to use for the time of the call.
