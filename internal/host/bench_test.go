@@ -1,7 +1,13 @@
 package host_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
+
+	"github.com/reeve-run/reeve/internal/host"
 )
 
 // BenchmarkCell is a cell with its durable intent and outcome, as a caller within
@@ -16,4 +22,73 @@ func BenchmarkCell(b *testing.B) {
 			b.Fatalf("got %+v", res)
 		}
 	}
+}
+
+// BenchmarkStartAfterKill starts a core where one with 50 living sessions was
+// killed. A session costs what its snapshot holds and the few events after it,
+// however many cells it has run; the check of the file after an unclean end grows
+// with the file, and is measured by bench.
+func BenchmarkStartAfterKill(b *testing.B) {
+	for _, cells := range []int{5, 50, 500} {
+		b.Run(fmt.Sprintf("cells=%d", cells), func(b *testing.B) {
+			r := newRig(b)
+			runMany(b, r, r.open(b), 50, cells)
+			for b.Loop() {
+				b.StopTimer()
+				killed := *r
+				killed.dir = copyKilled(b, r.dir)
+				b.StartTimer()
+				c := killed.open(b)
+				b.StopTimer()
+				if err := c.Close(); err != nil {
+					b.Fatal(err)
+				}
+				if err := os.RemoveAll(killed.dir); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// runMany runs cells in every session, a few sessions at a time.
+func runMany(b *testing.B, r *rig, c *host.Core, sessions, cells int) {
+	b.Helper()
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, 8)
+	for s := range sessions {
+		wg.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			for n := range cells {
+				res, err := c.Execute(b.Context(), r.request(fmt.Sprintf("s%d", s), fmt.Sprintf("x = %d", n)), nil)
+				if err != nil || res.Status != "ok" {
+					b.Errorf("cell %d: %+v, %v", n, res, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// copyKilled copies the journal of a living core, which nothing writes to, with its
+// log: as a killed one leaves it.
+func copyKilled(b *testing.B, dir string) string {
+	b.Helper()
+	to := filepath.Join(b.TempDir(), "data")
+	if err := os.Mkdir(to, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"host.json", "reeve.db", "reeve.db-wal"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), data, 0o600)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return to
 }
