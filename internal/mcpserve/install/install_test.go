@@ -161,6 +161,18 @@ trust_level = "trusted"
 			"a = 1\n[mcp_servers.reeve] # mine\ncommand = \"/old\"\nargs = [\n  \"mcp\",\n  \"--dir\", \"/x\",\n]\nstartup_timeout_sec = 30\n\n[mcp_servers.reeve.env]\nK = \"v\"\n",
 			"a = 1\n[mcp_servers.reeve] # mine\ncommand = \"/opt/reeve/bin/reeve\"\nargs = [\"mcp\"]\nstartup_timeout_sec = 30\n\n[mcp_servers.reeve.env]\nK = \"v\"\n",
 		},
+		"remarks on lines of ours": {
+			"[mcp_servers.reeve]\n  command = '/old'  # [not \"this\"\n\targs=[ # why\n 'a]', # x ]\n] # keep\ntool_timeout_sec = 7 # mine\nenv = { K = \"v\" } # e\n",
+			"[mcp_servers.reeve]\n  command = \"/opt/reeve/bin/reeve\"  # [not \"this\"\n\targs=[\"mcp\"] # keep\ntool_timeout_sec = 7 # mine\nenv = { K = \"v\" } # e\n",
+		},
+		"an entry without arguments": {
+			"[mcp_servers.reeve] # mine\r\ncommand = \"\"\"/old\\\\\"\"\"\"\r\n\r\n[x]\r\ncommand = \"y\"",
+			"[mcp_servers.reeve] # mine\r\nargs = [\"mcp\"]\r\ncommand = \"/opt/reeve/bin/reeve\"\r\n\r\n[x]\r\ncommand = \"y\"",
+		},
+		"what looks like an entry in a text": {
+			"note = \"\"\"\n[mcp_servers.reeve]\ncommand = 1\n\"\"\"\n[mcp_servers.reeve]\ncommand = \"/old\"\nargs = []",
+			"note = \"\"\"\n[mcp_servers.reeve]\ncommand = 1\n\"\"\"\n[mcp_servers.reeve]\ncommand = \"/opt/reeve/bin/reeve\"\nargs = [\"mcp\"]",
+		},
 		"the user's own timeout": {
 			"[mcp_servers.reeve]\ncommand = \"/opt/reeve/bin/reeve\"\nargs = [\"mcp\"]\ntool_timeout_sec = 5\n",
 			"[mcp_servers.reeve]\ncommand = \"/opt/reeve/bin/reeve\"\nargs = [\"mcp\"]\ntool_timeout_sec = 5\n",

@@ -77,43 +77,110 @@ func appendTable(doc []byte, e entry) []byte {
 	return b.Bytes()
 }
 
-// replaceTable rewrites command and args between the table's header and the next.
+// replaceTable sets command and args in the table of reeve, value for value: what
+// stands around the values stays. One that is missing comes after the header.
 func replaceTable(doc []byte, e entry) []byte {
-	lines := strings.SplitAfter(string(doc), "\n")
+	values := map[string]string{"command": tomlString(e.command), "args": tomlStrings(e.args)}
 	var out strings.Builder
-	inside := false
-	for i := 0; i < len(lines); i++ {
-		line := strings.TrimSpace(lines[i])
-		if strings.HasPrefix(line, "[") {
-			inside = strings.ReplaceAll(strings.TrimRight(strings.SplitN(line, "#", 2)[0], " \t"), " ", "") == "[mcp_servers."+Name+"]"
+	text, inside, after, eol := string(doc), false, 0, "\n"
+	for len(text) > 0 {
+		line := text[:strings.IndexByte(text+"\n", '\n')]
+		if key, at := keyOf(line); at > 0 {
+			end := at + valueEnd(text[at:])
+			if value, ours := values[key]; inside && ours {
+				out.WriteString(text[:at] + value)
+				delete(values, key)
+			} else {
+				out.WriteString(text[:end])
+			}
+			text = text[end:]
+			line = text[:strings.IndexByte(text+"\n", '\n')]
+		} else if header := strings.TrimSpace(line); strings.HasPrefix(header, "[") {
+			header, _, _ = strings.Cut(header, "#")
+			inside = strings.ReplaceAll(strings.TrimSpace(header), " ", "") == "[mcp_servers."+Name+"]"
 			if inside {
-				end := ending(lines[i])
-				out.WriteString(lines[i][:len(lines[i])-len(end)])
-				fmt.Fprintf(&out, "\ncommand = %s\nargs = %s%s", tomlString(e.command), tomlStrings(e.args), end)
-				continue
+				bare := strings.TrimSuffix(line, "\r")
+				after, eol = out.Len()+len(bare), line[len(bare):]+"\n"
 			}
 		}
-		if inside && (setsKey(line, "command") || setsKey(line, "args")) {
-			// An array may go on over lines; the text after it is compared anyway.
-			for depth := brackets(lines[i]); depth > 0 && i+1 < len(lines); {
-				i++
-				depth += brackets(lines[i])
-			}
+		n := min(len(line)+1, len(text))
+		out.WriteString(text[:n])
+		text = text[n:]
+	}
+	edited, missing := out.String(), ""
+	for _, key := range []string{"command", "args"} {
+		if value, ok := values[key]; ok {
+			missing += eol + key + " = " + value
+		}
+	}
+	return []byte(edited[:after] + missing + edited[after:])
+}
+
+// keyOf is the key that a line sets and where its value begins, or 0 when it sets
+// none.
+func keyOf(line string) (key string, at int) {
+	before, after, found := strings.Cut(line, "=")
+	key = strings.TrimSpace(before)
+	if !found || strings.ContainsAny(key, "#[") {
+		return "", 0
+	}
+	return key, len(line) - len(strings.TrimLeft(after, " \t"))
+}
+
+// valueEnd is the length of the value that s begins with: a string of any kind, an
+// array or table with all in it, or a word. Of a text that is no TOML it is anything
+// up to its length.
+func valueEnd(s string) int {
+	depth := 0
+	for i := 0; i < len(s); {
+		switch c := s[i]; {
+		case c == '"' || c == '\'':
+			i += stringEnd(s[i:])
+		case c == '[' || c == '{':
+			depth++
+			i++
+		case c == ']' || c == '}':
+			depth--
+			i++
+		case c == '#' && depth > 0:
+			i += strings.IndexByte(s[i:]+"\n", '\n')
+			continue
+		case depth > 0:
+			i++
+			continue
+		case c == '#' || c == '\n' || c == '\r' || c == ' ' || c == '\t':
+			return i
+		default:
+			i++
 			continue
 		}
-		out.WriteString(lines[i])
+		if depth <= 0 {
+			return i
+		}
 	}
-	return []byte(out.String())
+	return len(s)
 }
 
-func ending(line string) string { return line[len(strings.TrimRight(line, "\r\n")):] }
-
-func setsKey(line, key string) bool {
-	rest, ok := strings.CutPrefix(line, key)
-	return ok && strings.HasPrefix(strings.TrimLeft(rest, " \t"), "=")
+// stringEnd is the length of the string that s begins with.
+func stringEnd(s string) int {
+	quote := s[:1]
+	if strings.HasPrefix(s, strings.Repeat(quote, 3)) {
+		quote = s[:3]
+	}
+	for i := len(quote); i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && quote[0] == '"':
+			i++
+		case strings.HasPrefix(s[i:], quote):
+			i += len(quote)
+			for len(quote) == 3 && i < len(s) && s[i] == quote[0] { // a quote may stand before the end
+				i++
+			}
+			return i
+		}
+	}
+	return len(s)
 }
-
-func brackets(line string) int { return strings.Count(line, "[") - strings.Count(line, "]") }
 
 // tomlString is s as a basic string. Its escapes are those of JSON, which lets the
 // control character DEL stand as it is.
