@@ -253,6 +253,9 @@ func (c *Core) runningCell(ctx context.Context, name string) (*lane, *cellTask, 
 		return found[0].l, found[0].t, nil
 	case 0:
 		if _, err := c.findCell(ctx, name); err != nil && !c.knows(ctx, name) {
+			if fault.HasCode(err, fault.NotFound) {
+				err = fault.New(fault.NotFound, "interrupt", name, "no cell has a handle that begins so, and no session has this id").WithNext("reeve cell list")
+			}
 			return nil, nil, err
 		}
 		return nil, nil, nil

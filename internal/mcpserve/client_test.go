@@ -47,9 +47,12 @@ func connect(t *testing.T, o mcpserve.Options, co *mcp.ClientOptions) *mcp.Clien
 
 // got is the structured result of any of the tools.
 type got struct {
-	Status         string          `json:"status"`
-	Notice         *control.Notice `json:"notice"`
-	Fault          *struct{ Code fault.Code }
+	Status string          `json:"status"`
+	Notice *control.Notice `json:"notice"`
+	Fault  *struct {
+		Code          fault.Code
+		Message, Next string
+	}
 	Cell           any             `json:"cell"`
 	Session        any             `json:"session"`
 	Output         json.RawMessage `json:"output"`
@@ -57,8 +60,9 @@ type got struct {
 	BytesTotal     int64           `json:"bytes_total"`
 	Error          *string         `json:"error"`
 	Found          bool            `json:"found"`
+	Text           string          `json:"text"`
 	Core           struct {
-		Reachable bool
+		Reachable *bool
 		Fault     *struct {
 			Code          fault.Code
 			Message, Next string

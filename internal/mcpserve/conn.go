@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -114,6 +116,8 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	resp, isResponse := m.(*jsonrpc.Response)
 	if isResponse {
 		defer c.finish(resp.ID)
+		resp = coded(resp)
+		m = resp
 	}
 	b, err := jsonrpc.EncodeMessage(m)
 	if err == nil {
@@ -131,6 +135,18 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return fmt.Errorf("encode error response: %w", err)
 	}
 	return c.line(b)
+}
+
+// coded is r with a code that says something: the SDK refuses requests that come at
+// the wrong time with an error that has none.
+func coded(r *jsonrpc.Response) *jsonrpc.Response {
+	var e *jsonrpc.Error
+	if r.Error == nil || errors.As(r.Error, &e) && e.Code != 0 {
+		return r
+	}
+	out := *r
+	out.Error = &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: r.Error.Error()}
+	return &out
 }
 
 func (c *lineConn) line(b []byte) error {
@@ -187,7 +203,8 @@ func (c *lineConn) read() {
 // accept passes one line on and reports whether reading goes on.
 func (c *lineConn) accept(line []byte) bool {
 	var probe struct {
-		ID json.RawMessage `json:"id"`
+		ID     json.RawMessage `json:"id"`
+		Method *string         `json:"method"`
 	}
 	if !json.Valid(line) {
 		c.refuse(nil, jsonrpc.CodeParseError, "the line is not JSON")
@@ -197,11 +214,14 @@ func (c *lineConn) accept(line []byte) bool {
 		c.refuse(nil, jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a line")
 		return true
 	}
+	if json.Unmarshal(line, &probe) != nil || !scalar(probe.ID) {
+		probe.ID = nil
+	}
 	m, err := jsonrpc.DecodeMessage(line)
+	if err == nil && probe.Method != nil && probe.ID != nil && !answerable(probe.ID) {
+		err = errors.New("the id of a request is a string or a whole number within 2^53 of zero")
+	}
 	if err != nil {
-		if json.Unmarshal(line, &probe) != nil || !scalar(probe.ID) {
-			probe.ID = nil
-		}
 		c.refuse(probe.ID, jsonrpc.CodeInvalidRequest, err.Error())
 		return true
 	}
@@ -221,6 +241,16 @@ func (c *lineConn) accept(line []byte) bool {
 // scalar reports whether an id may be repeated in an answer.
 func scalar(id json.RawMessage) bool {
 	return len(id) > 0 && id[0] != '{' && id[0] != '['
+}
+
+// answerable reports whether the SDK can answer under this id: it keeps a number as
+// 64 bits, through a float, and would answer under another one or not at all.
+func answerable(id json.RawMessage) bool {
+	if id[0] == '"' {
+		return true
+	}
+	n, err := strconv.ParseFloat(string(id), 64)
+	return err == nil && n == math.Trunc(n) && math.Abs(n) <= 1<<53-1
 }
 
 // refuse answers a line that is no message. Nothing is left to do when even that

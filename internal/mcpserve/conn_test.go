@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,8 @@ func TestHostileLinesAreAnsweredAndTheNextOneIsRead(t *testing.T) {
 		`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":[]}`,
 		`{"jsonrpc":"2.0","id":9,"method":"resources/read","params":{"uri":"reeve://cell/\u0000\"/output"}}`,
 		`{"jsonrpc":"2.0","id":9,"method":"initialize","params":{}}`,
+		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":1e300,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, `{"jsonrpc":"2.0","id":true,"method":"ping"}`,
 		"\xff\xfe", "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"\xff\"}", long, strings.Repeat("[", 100000),
 	} {
 		out := messages(t, talk(t, newMemory(), hello+line+"\n"+`{"jsonrpc":"2.0","id":77,"method":"ping"}`+"\n"))
@@ -205,4 +208,37 @@ func FuzzInputLine(f *testing.F) {
 		}
 		messages(t, talk(t, newMemory(), hello+line+"\n"))
 	})
+}
+
+// A request is answered under its own id, by whatever kind of answer, and never
+// with a code that means nothing.
+func TestAnswersHaveTheIDAndACode(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]struct {
+		id   string
+		code int
+	}{
+		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`:              {"1.5", -32600},
+		`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`: {"9007199254740993", -32600},
+		`{"jsonrpc":"2.0","id":null,"method":"ping"}`:             {"null", -32600},
+		`{"jsonrpc":"2.0","id":-3,"method":"ping"}`:               {"-3", 0},
+		`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping"}`: {"9007199254740991", 0},
+		`{"jsonrpc":"2.0","id":"1.5","method":"ping"}`:            {`"1.5"`, 0},
+		`{"jsonrpc":"2.0","id":"a","method":"no/such"}`:           {`"a"`, -32601},
+	} {
+		out := messages(t, talk(t, newMemory(), hello+line+"\n"))
+		out = slices.DeleteFunc(out, func(m message) bool { return m.ID != nil && string(*m.ID) == "0" }) // of hello
+		if len(out) != 1 || (out[0].Error == nil) != (want.code == 0) || out[0].Error != nil && out[0].Error.Code != want.code {
+			t.Errorf("%s: %+v", line, out)
+			continue
+		}
+		if id := out[0].ID; id == nil && want.id != "null" || id != nil && string(*id) != want.id {
+			t.Errorf("%s: answered under %s", line, *id)
+		}
+	}
+	early := `{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"status","arguments":{}}}` + "\n"
+	out := messages(t, talk(t, newMemory(), early))
+	if len(out) != 1 || out[0].Error == nil || out[0].Error.Code != -32600 || string(*out[0].ID) != "4" {
+		t.Errorf("a call before initialize: %+v", out)
+	}
 }

@@ -156,7 +156,7 @@ func (m *memory) find(id string) (*cell, error) {
 	if c := m.cells[id]; c != nil {
 		return c, nil
 	}
-	return nil, fault.New(fault.NotFound, "look up cell", id, "no such cell").WithNext("list cells with status")
+	return nil, fault.New(fault.NotFound, "look up cell", id, "no such cell").WithNext("reeve cell list")
 }
 
 func (m *memory) Cell(_ context.Context, id string) (control.CellDetail, error) {
@@ -205,7 +205,12 @@ func (m *memory) Interrupt(_ context.Context, id string, _ event.Actor) (control
 			return control.InterruptReport{Cell: r.Cell, Found: true, Rung: worker.RungCancel, NamespaceKept: true, Text: "stopped"}, nil
 		}
 	}
-	return control.InterruptReport{Cell: id, Text: "nothing runs there"}, nil
+	for _, c := range m.cells {
+		if r := c.detail.Result; r.Cell == id || r.Session == id {
+			return control.InterruptReport{Cell: id, Text: "nothing runs there"}, nil
+		}
+	}
+	return control.InterruptReport{}, fault.New(fault.NotFound, "look up cell", id, "no cell has such a handle").WithNext("reeve cell list")
 }
 
 func (m *memory) Status(context.Context) (control.Status, error) {

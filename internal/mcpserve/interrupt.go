@@ -5,6 +5,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/worker"
 )
@@ -46,8 +47,14 @@ func (s *Server) interrupt(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 		report, err = svc.Interrupt(ctx, target, actor(req.Session))
 		return err
 	})
-	if err != nil {
-		return interruptFault(target, err), nil
+	switch {
+	case in.Cell == "" && in.Session == "" && fault.HasCode(err, fault.NotFound):
+		report = control.InterruptReport{Text: "nothing runs in session " + target + ": the first execute opens it"}
+	case in.Cell == "" && fault.HasCode(err, fault.NotFound):
+		return interruptFault("", fault.New(fault.NotFound, "find session", target, "there is none of this id").
+			WithNext("use the session that a result of execute names")), nil
+	case err != nil:
+		return interruptFault(in.Cell, err), nil
 	}
 	return structured(interruptBody{
 		Found: report.Found, Text: report.Text, Cell: report.Cell, Rung: report.Rung,

@@ -137,7 +137,7 @@ func TestStatusAnswersWithoutACore(t *testing.T) {
 		cs := connect(t, mcpserve.Options{Dial: f.dial}, nil)
 		begun := time.Now()
 		g, res := call(t, cs, "status", nil)
-		if res.IsError || g.Core.Reachable || g.Core.Fault == nil || !strings.Contains(g.Core.Fault.Message, "read-only") {
+		if res.IsError || g.Core.Reachable == nil || *g.Core.Reachable || g.Core.Fault == nil || !strings.Contains(g.Core.Fault.Message, "read-only") {
 			t.Errorf("%+v, isError %v", g, res.IsError)
 		}
 		if text := words(res); !strings.Contains(text, "next: mount it for writing") {

@@ -324,7 +324,7 @@ func TestStatusOfRealBinaryWithoutACore(t *testing.T) {
 	}
 	cs := h.connect(t)
 	g, res := call(t, cs, "status", nil)
-	if res.IsError || g.Core.Reachable || g.Core.Fault == nil || g.Core.Fault.Message == "" {
+	if res.IsError || g.Core.Reachable == nil || *g.Core.Reachable || g.Core.Fault == nil || g.Core.Fault.Message == "" {
 		t.Errorf("%+v: %s", g, words(res))
 	}
 	if g, res := call(t, cs, "execute", map[string]any{"code": "1"}); !res.IsError || g.Status != "not_run" {

@@ -48,7 +48,7 @@ func body(err error) *faultBody {
 	b := &faultBody{Code: fault.CodeOf(err), Message: err.Error()}
 	var e *fault.Error
 	if errors.As(err, &e) {
-		b.Next, b.Retryable = e.Next, e.Retry
+		b.Next, b.Retryable = inTools(e.Next), e.Retry
 	}
 	return b
 }

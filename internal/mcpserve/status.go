@@ -31,9 +31,10 @@ type statusBody struct {
 	Fault   *faultBody       `json:"fault"`
 }
 
-// coreBody says whether the core can be reached and, if not, why.
+// coreBody says whether the core can be reached and, if not, why. Reachable is null
+// when there was no need to try.
 type coreBody struct {
-	Reachable bool            `json:"reachable"`
+	Reachable *bool           `json:"reachable"`
 	Status    *control.Status `json:"status"`
 	Fault     *faultBody      `json:"fault"`
 }
@@ -81,7 +82,7 @@ func (s *Server) overview(ctx context.Context, session string) *mcp.CallToolResu
 		if err != nil {
 			return err
 		}
-		b.Core = coreBody{Reachable: true, Status: &st}
+		b.Core = coreBody{Reachable: yes(true), Status: &st}
 		found, err := svc.Session(ctx, session)
 		switch {
 		case fault.HasCode(err, fault.NotFound):
@@ -97,10 +98,10 @@ func (s *Server) overview(ctx context.Context, session string) *mcp.CallToolResu
 		return err
 	})
 	switch {
-	case err != nil && b.Core.Reachable:
+	case err != nil && b.Core.Status != nil:
 		return statusFault(b, err)
 	case err != nil:
-		b.Core.Fault = body(err)
+		b.Core = coreBody{Reachable: yes(false), Fault: body(err)}
 	}
 	return structured(b, overviewText(b, session))
 }
@@ -151,11 +152,11 @@ func (s *Server) cellStatus(ctx context.Context, in statusArgs) *mcp.CallToolRes
 	b := statusBody{Cells: []control.Cell{}}
 	err := s.core.read(ctx, func(ctx context.Context, svc control.Service) error {
 		d, err := svc.Cell(ctx, in.Cell)
+		b.Core.Reachable = yes(!gone(err) && ctx.Err() == nil)
 		if err != nil {
 			return err
 		}
 		r := d.Result
-		b.Core.Reachable = true
 		b.Cell = &cellBody{
 			Cell: r.Cell, Session: r.Session, Generation: r.Generation, Status: r.Status, Notice: r.Notice,
 			StartedAtMS: r.StartedAtMS, ElapsedMS: r.ElapsedMS, BytesTotal: r.BytesTotal, Error: r.Error,
@@ -169,6 +170,9 @@ func (s *Server) cellStatus(ctx context.Context, in statusArgs) *mcp.CallToolRes
 		return nil
 	})
 	if err != nil {
+		if b.Core.Reachable == nil || !*b.Core.Reachable {
+			b.Core = coreBody{Reachable: yes(false), Fault: body(err)}
+		}
 		return statusFault(b, err)
 	}
 	return structured(b, cellStatusText(b))

@@ -83,7 +83,7 @@ var (
 		"session": text("Session to describe. Default: this connection's own."),
 	})
 	statusOut = result([]string{"core"}, schema{
-		"core":    result([]string{"reachable"}, schema{"reachable": schema{"type": "boolean"}}),
+		"core":    result([]string{"reachable"}, schema{"reachable": nullable("boolean")}),
 		"session": nullable("object"),
 		"cells":   listOf(schema{"type": "object"}),
 		"cell":    nullable("object"),

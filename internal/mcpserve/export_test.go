@@ -1,0 +1,4 @@
+package mcpserve
+
+// InTools is inTools.
+var InTools = inTools
