@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/peercred"
 )
 
 // Version of this build; set by the linker for releases.
@@ -140,7 +141,7 @@ func dial(ctx context.Context, dir string) (net.Conn, error) {
 		}
 		return nil, e
 	}
-	if err := checkPeer(conn); err != nil {
+	if err := peercred.SameUser(conn); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil

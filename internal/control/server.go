@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/peercred"
 )
 
 // Limits of the server.
@@ -73,7 +74,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			return context.WithValue(calls, streamKey{}, ctx)
 		},
 		ConnContext: func(c context.Context, conn net.Conn) context.Context {
-			return context.WithValue(c, peerKey{}, peer{checkPeer(conn)})
+			return context.WithValue(c, peerKey{}, peer{peercred.SameUser(conn)})
 		},
 	}
 	stopped := make(chan error, 1)

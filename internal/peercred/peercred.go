@@ -1,4 +1,9 @@
-package control
+// Package peercred tells who is at the other end of a Unix socket.
+//
+// Invariants: a peer that cannot be identified is not admitted; both ends of a
+// connection ask, since a client must not talk to somebody else's core either. The
+// package does not know what is said on the connection.
+package peercred
 
 import (
 	"net"
@@ -7,9 +12,9 @@ import (
 	"github.com/reeve-run/reeve/fault"
 )
 
-// checkPeer admits a process of the same user at the other end of a Unix socket and
-// nobody else. Both ends check: a client must not talk to somebody else's core.
-func checkPeer(c net.Conn) error {
+// SameUser admits a process of the same user at the other end of c and nobody else:
+// any other peer, and a connection that is no Unix socket, is fault.Unauthorized.
+func SameUser(c net.Conn) error {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		return fault.New(fault.Unauthorized, "accept connection", c.RemoteAddr().String(), "not a Unix socket")
@@ -19,7 +24,7 @@ func checkPeer(c net.Conn) error {
 		return fault.Wrap(err, fault.Unauthorized, "read peer", "")
 	}
 	uid, peerErr := 0, error(nil)
-	if err := raw.Control(func(fd uintptr) { uid, peerErr = peerUID(int(fd)) }); err != nil {
+	if err := raw.Control(func(fd uintptr) { uid, peerErr = uidOf(int(fd)) }); err != nil {
 		return fault.Wrap(err, fault.Unauthorized, "read peer", "")
 	}
 	if peerErr != nil {
