@@ -124,7 +124,7 @@ func (c *clientConn) exchange(ctx, limit context.Context, r Request) outcome {
 	case <-limit.Done():
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
-		if o, ok := c.cancelled(ctx, limit, f.id, w); ok {
+		if o, ok := c.cancelled(limit, f.id, w); ok {
 			return o
 		}
 	}
@@ -138,8 +138,8 @@ func (c *clientConn) exchange(ctx, limit context.Context, r Request) outcome {
 }
 
 // cancelled tells the core that the caller has cancelled, and waits for the outcome
-// until the request's deadline, which the end of ctx has not moved.
-func (c *clientConn) cancelled(ctx, limit context.Context, id uint64, w *waiter) (outcome, bool) {
+// until the request's deadline, which the cancel has not moved.
+func (c *clientConn) cancelled(limit context.Context, id uint64, w *waiter) (outcome, bool) {
 	go func() { _ = c.p.write(&frame{kind: cancel, id: id}) }() // when it cannot be written, read ends the wait
 	wait := outcomeWait
 	if at, ok := limit.Deadline(); ok {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,9 +21,7 @@ func decodeFrame(text []byte) (frame, error) {
 		return frame{}, fault.New(fault.InvalidRequest, "read frame", "", "it is not UTF-8")
 	}
 	s := scanner{text: text}
-	if !s.open() {
-		return frame{}, s.refuse("an object is due")
-	}
+	s.open()
 	var seen member
 	for n := 0; s.err == nil && s.next(n); n++ {
 		name := s.name()
@@ -30,12 +29,13 @@ func decodeFrame(text []byte) (frame, error) {
 		switch {
 		case s.err != nil:
 		case m == 0:
-			return frame{}, s.refuse("no member is called " + strconv.QuoteToASCII(clip(name)))
+			s.refuse("no member is called " + strconv.QuoteToASCII(clip(name)))
 		case seen&m != 0:
-			return frame{}, s.refuse("a second " + string(name))
+			s.refuse("a second " + string(name))
+		default:
+			seen |= m
+			s.member(m, &f)
 		}
-		seen |= m
-		s.member(m, &f)
 	}
 	if s.end(); s.err != nil {
 		return frame{}, s.err
@@ -171,11 +171,11 @@ type scanner struct {
 	err  error
 }
 
-func (s *scanner) refuse(what string) error {
+// refuse notes what is wrong here, unless something was wrong before.
+func (s *scanner) refuse(what string) {
 	if s.err == nil {
 		s.err = fault.New(fault.InvalidRequest, "read frame", "", "%s at byte %d", what, s.at)
 	}
-	return s.err
 }
 
 // peek skips white space and returns the byte there, 0 at the end.
@@ -190,12 +190,12 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-func (s *scanner) open() bool {
+func (s *scanner) open() {
 	if s.peek() != '{' {
-		return false
+		s.refuse("an object is due")
+		return
 	}
 	s.at++
-	return true
 }
 
 // next reports whether the outer object has another member; n have been read.
@@ -264,7 +264,7 @@ func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
-	if bytes.IndexByte([]byte(`"\/bfnrt`), b[1]) >= 0 {
+	if strings.IndexByte(`"\/bfnrt`, b[1]) >= 0 {
 		return 2
 	}
 	if b[1] != 'u' || len(b) < 6 {

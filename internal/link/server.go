@@ -138,7 +138,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, f func(net.Conn)) e
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the listener was closed because ctx has ended
 		}
 		if errors.Is(err, net.ErrClosed) {
 			return fault.Wrap(err, fault.Unavailable, "serve link", l.Addr().String())

@@ -75,7 +75,7 @@ func (c *serverConn) next() {
 func (c *serverConn) readFailed(err error) {
 	switch {
 	case isFault(err):
-		c.end(refused(fault.Wrap(err, fault.CodeOf(err), "read frame", c.peer.Client), Violation))
+		c.end(refused(err, Violation))
 	default:
 		if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 			c.s.o.Log.Debug("connection lost", "client", c.peer.Client, "cause", err)
