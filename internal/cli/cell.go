@@ -29,10 +29,10 @@ func (a *app) cmdCellList() *cobra.Command {
 		Use:   "list",
 		Short: "List cells, the latest first",
 		Example: `  reeve cell list                 of all sessions
-  reeve cell list --session . --max 5
+  reeve cell list -s . --max 5    of the working directory's
   reeve cell list --json --jq '.data[] | select(.status=="error") | .cell'`,
 	}
-	c.Flags().StringVar(&session, "session", "", "only of this session (. for the working directory's)")
+	c.Flags().StringVarP(&session, "session", "s", "", "only of this session (. for the working directory's)")
 	c.Flags().IntVar(&max, "max", 50, "how many at most")
 	a.completeFlag(c, "session", a.completeSessions())
 	completeFields(c, members(reflect.TypeFor[control.Cell]()))

@@ -80,9 +80,10 @@ func (a *app) overdue(ctx context.Context, past time.Duration, what string) (con
 	return context.WithTimeoutCause(ctx, a.set.timeout+past, fmt.Errorf("--timeout %s was reached and %s", a.set.timeout, what))
 }
 
-// session is the session that a command is about: named, else the directory's.
+// session is the session that a command is about: named, else the directory's, which
+// a dot names too.
 func (a *app) session(ctx context.Context, c control.Service, name string) (string, error) {
-	if name == "" {
+	if name == "" || name == "." {
 		return DefaultSession(a.io.WorkDir), nil
 	}
 	return a.wholeSession(ctx, c, name)

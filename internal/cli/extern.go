@@ -26,7 +26,7 @@ and nothing else.`,
   reeve mcp --session shared      one namespace for all clients that say so
   reeve mcp -v 2>mcp.log          with a log`,
 	}
-	c.Flags().StringVarP(&session, "session", "s", "", "session of calls that name none (default: a fresh one)")
+	c.Flags().StringVarP(&session, "session", "s", "", "session of calls that name none (default: a fresh one; . for the working directory's)")
 	c.AddCommand(a.cmdMCPInstall())
 	return a.does(c, func(ctx context.Context, _ []string) answer {
 		if a.programs.MCP == nil {
@@ -35,6 +35,9 @@ and nothing else.`,
 		dir, err := a.dataDir()
 		if err != nil {
 			return failed(err)
+		}
+		if session == "." {
+			session = DefaultSession(a.io.WorkDir)
 		}
 		// From here on standard output is the protocol's.
 		a.set.json, a.set.jsonl, a.set.jq = false, false, ""

@@ -45,6 +45,26 @@ func TestCommandsOfTheContract(t *testing.T) {
 	}
 }
 
+// A letter stands for one flag in all commands, and a session is always -s.
+func TestLettersMeanOneFlag(t *testing.T) {
+	t.Parallel()
+	long := map[string]string{}
+	walk(tree(), func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "session" && f.Shorthand != "s" {
+				t.Errorf("%s: --session has the letter %q", c.CommandPath(), f.Shorthand)
+			}
+			if f.Shorthand == "" {
+				return
+			}
+			if was, ok := long[f.Shorthand]; ok && was != f.Name {
+				t.Errorf("%s: -%s is --%s, elsewhere --%s", c.CommandPath(), f.Shorthand, f.Name, was)
+			}
+			long[f.Shorthand] = f.Name
+		})
+	})
+}
+
 // Every example is a line that the command it stands under, or another, would accept.
 func TestExamplesWork(t *testing.T) {
 	t.Parallel()

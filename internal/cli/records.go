@@ -35,7 +35,7 @@ func (a *app) cmdEvents() *cobra.Command {
 	fs.StringSliceVar(&f.q.Not, "not", nil, "all but these kinds (comma separated)")
 	fs.BoolVar(&f.q.Failed, "failed", false, "only what went wrong")
 	fs.StringVar(&f.q.Grep, "grep", "", "only events whose payload has this text")
-	fs.StringVar(&f.q.Session, "session", "", "only of this session (. for the working directory's)")
+	fs.StringVarP(&f.q.Session, "session", "s", "", "only of this session (. for the working directory's)")
 	fs.StringVar(&f.q.Stream, "stream", "", "only of this stream")
 	fs.StringVar(&f.since, "since", "", "only from then on: a duration back from now (90m) or an RFC 3339 time")
 	fs.Int64Var(&f.q.AfterID, "after", 0, "only after the event of this id")
