@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -11,6 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
@@ -187,6 +191,69 @@ func TestTimeoutHoldsWithAStoppedCore(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != fault.ExitBudget {
 			t.Errorf("%v: status %d, %v\n%s", args, got, err, out)
 		}
+	}
+}
+
+// The workers of a core that has stopped are its own, and doctor does not have them
+// killed; those of a core that is gone are strays.
+func TestDoctorTellsStraysFromASilentCoresWorkers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if out, err := p.reeve(t, "cell", "run", "1").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	core, err := control.ReadCore(p.home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(core.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	verdicts := func() (status int, verdict map[string]string, fix string) {
+		t.Helper()
+		cmd := p.reeve(t, "doctor", "--only", "core,store.chain", "--json")
+		out, err := cmd.Output()
+		var e struct {
+			Data struct {
+				Checks []struct{ ID, Verdict, Fix string }
+			}
+		}
+		if jsonErr := json.Unmarshal(out, &e, json.MatchCaseInsensitiveNames(true)); jsonErr != nil {
+			t.Fatalf("%v, %v\n%s", err, jsonErr, out)
+		}
+		verdict = map[string]string{}
+		for _, c := range e.Data.Checks {
+			verdict[c.ID] = c.Verdict
+			if c.ID == "core.strays" {
+				fix = c.Fix
+			}
+		}
+		return cmd.ProcessState.ExitCode(), verdict, fix
+	}
+	status, got, fix := verdicts()
+	want := map[string]string{"core.running": "FAIL", "core.strays": "SKIP", "store.chain": "SKIP"}
+	if diff := cmp.Diff(want, got); diff != "" || status != fault.ExitFindings || fix != "" {
+		t.Errorf("of a stopped core: status %d, fix %q\n%s", status, fix, diff)
+	}
+	if err := syscall.Kill(core.PID, syscall.SIGCONT); err != nil {
+		t.Error(err)
+	}
+	stopCore(t, p.home)
+
+	stray := &exec.Cmd{Path: "/bin/sleep", Args: []string{filepath.Join(p.home, "python", "x", "reeve_boot.py"), "600"}}
+	if err := stray.Start(); err != nil {
+		t.Fatal(err)
+	}
+	status, got, fix = verdicts()
+	if got["core.strays"] != "FAIL" || fix != fmt.Sprint("kill ", stray.Process.Pid) || status != fault.ExitFindings {
+		t.Errorf("of a stray: status %d, fix %q, %v", status, fix, got)
+	}
+	if err := stray.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = stray.Wait() // it was killed: its status is no news
+	if status, got, _ = verdicts(); got["core.strays"] != "PASS" || status != 0 {
+		t.Errorf("without: status %d, %v", status, got)
 	}
 }
 

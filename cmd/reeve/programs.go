@@ -11,6 +11,7 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
+	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/cli"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/demo"
@@ -140,6 +141,8 @@ func checkChain(ctx context.Context, s cli.Subject) cli.Finding {
 	switch {
 	case ctx.Err() != nil:
 		return cli.Found(cli.Skip, "reeve verify", "the journal is too long for a quick check")
+	case fault.HasCode(err, fault.Conflict): // core.running tells of it
+		return cli.Found(cli.Skip, "", "a core that does not answer has the journal open")
 	case err != nil:
 		return cli.Found(cli.Fail, nextOf(err), "%v", err)
 	case r.Code != "":

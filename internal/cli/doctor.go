@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/config"
 	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/durable"
 )
 
 // Verdict is what a check of doctor came to.
@@ -49,6 +52,9 @@ type Subject struct {
 	Config  config.Config
 	Core    control.Service // nil when none runs
 	Hello   control.Hello   // of Core
+	Held    bool            // the directory is held by a process, before any check takes it
+	Holder  int             // that process, 0 when it has not said so yet
+	LockErr error           // why Held is not known
 	WorkDir string
 	Getenv  func(string) string
 }
@@ -162,6 +168,10 @@ func (a *app) examine(ctx context.Context, dir string, want func(id string) bool
 		s.Core, s.Hello = c, c.Core()
 	}
 	stop()
+	owner, held, err := durable.LockOwner(filepath.Join(dir, "lock"))
+	if s.Held, s.Holder = held, owner.PID; !errors.Is(err, fs.ErrNotExist) {
+		s.LockErr = err
+	}
 	var chosen []Probe
 	for _, p := range a.probes() {
 		if want(p.ID) {

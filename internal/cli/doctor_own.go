@@ -134,12 +134,11 @@ func checkLocking(_ context.Context, s Subject) Finding {
 }
 
 func checkCore(_ context.Context, s Subject) Finding {
-	owner, held, err := durable.LockOwner(filepath.Join(s.Dir, "lock"))
 	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return Found(Fail, "", "%v", err)
-	case s.Core == nil && held:
-		return Found(Fail, "wait, and read "+filepath.Join(s.Dir, "core.log"), "process %d holds the data directory and does not answer", owner.PID)
+	case s.LockErr != nil:
+		return Found(Fail, "", "%v", s.LockErr)
+	case s.Core == nil && s.Held:
+		return Found(Fail, "wait, and read "+filepath.Join(s.Dir, "core.log"), "process %d holds the data directory and does not answer", s.Holder)
 	case s.Core == nil:
 		return Found(Skip, "reeve up", "no core runs")
 	case s.Hello.Protocol != control.Protocol, s.Hello.Version != control.Version:
@@ -151,14 +150,11 @@ func checkCore(_ context.Context, s Subject) Finding {
 // checkStrays looks for workers of this data directory whose core has gone. A worker
 // is told by the unpacked source that it runs.
 func checkStrays(ctx context.Context, s Subject) Finding {
-	if s.Core == nil {
-		owner, held, err := durable.LockOwner(filepath.Join(s.Dir, "lock"))
-		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return Found(Fail, "", "%v", err)
-		case held && owner.PID != os.Getpid(): // store.chain may hold it meanwhile; a silent core's workers are its own
-			return Found(Skip, "", "process %d holds the data directory; which workers are its own is not known while it does not answer", owner.PID)
-		}
+	switch {
+	case s.LockErr != nil:
+		return Found(Fail, "", "%v", s.LockErr)
+	case s.Core == nil && s.Held:
+		return Found(Skip, "", "process %d holds the data directory; which workers are its own is not known while it does not answer", s.Holder)
 	}
 	known := map[int]bool{}
 	if s.Core != nil {
