@@ -12,12 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/durable"
 	"github.com/reeve-run/reeve/internal/reevetest"
 )
 
@@ -254,6 +256,78 @@ func TestDoctorTellsStraysFromASilentCoresWorkers(t *testing.T) {
 	_ = stray.Wait() // it was killed: its status is no news
 	if status, got, _ = verdicts(); got["core.strays"] != "PASS" || status != 0 {
 		t.Errorf("without: status %d, %v", status, got)
+	}
+}
+
+// A demo that is made to leave at once, before it could stop anything, leaves no
+// process behind all the same.
+func TestDemoLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	tmp, err := os.MkdirTemp("", "rv") // short: a socket's path is
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(tmp); err != nil {
+			t.Error(err)
+		}
+	})
+	p := newPlace(t)
+	p.env = append(p.env, "TMPDIR="+tmp)
+	cmd := p.reeve(t, "demo")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "find the bug") { // its core runs and has a worker
+	}
+	cores, err := filepath.Glob(filepath.Join(tmp, "reeve-demo-*", "data"))
+	if err != nil || len(cores) != 1 {
+		t.Fatal(cores, err)
+	}
+	core, err := control.ReadCore(cores[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two of a kind may be seen as one.
+	if err := errors.Join(cmd.Process.Signal(syscall.SIGINT), cmd.Process.Signal(syscall.SIGTERM)); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+	}
+	_ = cmd.Wait() // its status depends on which signal came first
+	again, limit := time.NewTicker(20*time.Millisecond), time.After(30*time.Second)
+	for held := true; held; {
+		if _, held, err = durable.LockOwner(filepath.Join(cores[0], "lock")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		select {
+		case <-again.C:
+		case <-limit:
+			if err := syscall.Kill(core.PID, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			t.Fatalf("core %d is still there", core.PID)
+		}
+	}
+}
+
+// A core that was to live as long as a process does not start without it.
+func TestCoreOfAProcessThatHasEnded(t *testing.T) {
+	t.Parallel()
+	gone := exec.Command("/bin/true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	cmd := p.reeve(t, "core", "-c", fmt.Sprint("core.owner=", gone.Process.Pid))
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != fault.ExitUnavailable || !strings.Contains(string(out), "it has ended") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

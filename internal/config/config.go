@@ -20,11 +20,17 @@ import (
 
 // Config is every setting with a value.
 type Config struct {
+	Core   Core
 	Worker Worker
 	Limits Limits
 	Log    Log
 
 	origins map[string]Origin
+}
+
+// Core says how long a core runs.
+type Core struct {
+	Owner int // process whose end is the core's too; 0 is none
 }
 
 // Worker says how workers are started and how they are ended.

@@ -182,6 +182,7 @@ func TestAProjectMayOnlyTighten(t *testing.T) {
 		"[limits]\nidle_stop = '2h'\n":           false,
 		"[limits]\nidle_stop = '0s'\n":           false,
 		"[worker]\npython = './python3'\n":       false,
+		"[core]\nowner = 7\n":                    false,
 		"[worker]\nstart_timeout = '1s'\n":       true,
 		"[worker]\nstart_timeout = '1m'\n":       false,
 		"[worker.ladder]\nsigint = '500ms'\n":    true,

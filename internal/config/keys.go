@@ -21,6 +21,7 @@ type setting struct {
 
 // keys is every setting, sorted by name.
 var keys = []setting{
+	owner,
 	limitCount("limits.queue", 1, 10_000, func(c *Config) *int { return &c.Limits.Queue }),
 	limitCount("limits.restarts", 1, 100, func(c *Config) *int { return &c.Limits.Restarts }),
 	idleStop,
@@ -139,6 +140,22 @@ func rung(r worker.Rung) setting {
 		}
 		panic("the default ladder has no rung " + string(r))
 	})
+}
+
+var owner = setting{
+	name: "core.owner",
+	get:  func(c *Config) string { return strconv.Itoa(c.Core.Owner) },
+	set: func(c *Config, s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 {
+			return fmt.Errorf("not a process id, nor 0 for none")
+		}
+		c.Core.Owner = n
+		return nil
+	},
+	project: func(before, after *Config) string {
+		return operators(strconv.Itoa(before.Core.Owner), strconv.Itoa(after.Core.Owner))
+	},
 }
 
 // operators refuses any change by a project file.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/config"
 	"github.com/reeve-run/reeve/internal/control"
 )
 
@@ -50,10 +53,12 @@ func (a answer) stream(name string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// hire starts reeve's MCP server as an agent does and connects to it.
+// hire starts reeve's MCP server as an agent does and connects to it. The core that it
+// starts ends with this process, also when that is killed.
 func hire(ctx context.Context, exe, data, workspace string, print func(string, ...any)) (*agent, error) {
 	cmd := exec.Command(exe, "mcp", "--dir", data)
 	cmd.Dir = workspace
+	cmd.Env = append(os.Environ(), config.Variable("core.owner")+"="+strconv.Itoa(os.Getpid()))
 	a := &agent{stderr: &tail{}, print: print}
 	cmd.Stderr = a.stderr
 	client := mcp.NewClient(&mcp.Implementation{Name: "reeve-demo-agent", Version: "1"}, nil)

@@ -5,7 +5,7 @@
 // Invariants: every part is the real one (this binary as MCP server and core, real
 // Python, a real git repository) and only the agent is a script; each step checks
 // what it claims and the first one that does not hold ends the demo as failed;
-// nothing is left behind, on any path. It knows the core only by its surfaces.
+// nothing is left behind, unless the demo is killed, and then no process. It knows the core only by its surfaces.
 package demo
 
 import (

@@ -23,6 +23,14 @@ func Main(ctx context.Context, dir string, settings map[string]string, log io.Wr
 	if err != nil {
 		return err
 	}
+	if c.Core.Owner != 0 {
+		owned, release, err := whileAlive(ctx, c.Core.Owner)
+		if err != nil {
+			return err
+		}
+		defer release()
+		ctx = owned
+	}
 	shim, err := shimCommand()
 	if err != nil {
 		return err
