@@ -93,7 +93,7 @@ func (s shell) run(ctx context.Context, args ...string) (status int, out, err st
 func serve(t *testing.T, c control.Service) shell {
 	t.Helper()
 	dir := t.TempDir()
-	l, who, err := control.Listen(dir)
+	l, err := control.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func serve(t *testing.T, c control.Service) shell {
 	go func() { done <- control.NewServer(c, slog.New(slog.DiscardHandler)).Serve(ctx, l) }()
 	t.Cleanup(func() {
 		stop()
-		if err := errors.Join(<-done, control.Retire(dir, who)); err != nil {
+		if err := errors.Join(<-done, l.Retire()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -210,7 +210,7 @@ func TestFollowersEndWithTheServer(t *testing.T) {
 		return ctx.Err()
 	}
 	dir := t.TempDir()
-	l, _, err := control.Listen(dir)
+	l, err := control.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,22 +294,21 @@ func TestNoCore(t *testing.T) {
 		t.Errorf("Connect = %+v, want unavailable with what to do", err)
 	}
 	// A core that was killed leaves its file and its socket.
-	l, _, err := control.Listen(dir)
+	l, err := control.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := control.Connect(t.Context(), dir); !fault.HasCode(err, fault.Unavailable) {
 		t.Errorf("Connect to a dead core = %v, want unavailable", err)
 	}
-	l, core, err := control.Listen(dir)
+	l, err = control.Listen(dir)
 	if err != nil {
 		t.Fatalf("Listen over what a dead core left: %v", err)
 	}
-	if err := errors.Join(l.Close(), control.Retire(dir, core)); err != nil {
+	if err := errors.Join(l.Close(), l.Retire()); err != nil {
 		t.Error(err)
 	}
 }

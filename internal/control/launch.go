@@ -14,11 +14,14 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/durable"
 )
 
 const (
 	// startWait is longer than a core with a long journal to recover needs.
 	startWait = 30 * time.Second
+	// turnWait is how long a client waits for another one that is starting the core.
+	turnWait = 16 * time.Second
 	// keptLog is when core.log is set aside: enough to look back, small beside a store.
 	keptLog = 4 << 20
 )
@@ -60,6 +63,11 @@ func (l Launcher) start(ctx context.Context) error {
 	const op = "start core"
 	limit, cancel := context.WithTimeout(ctx, l.Wait)
 	defer cancel()
+	done, err := l.turn(ctx, limit)
+	if done == nil {
+		return err
+	}
+	defer done()
 	child, err := l.spawn()
 	if err != nil {
 		return err
@@ -101,6 +109,41 @@ func (l Launcher) start(ctx context.Context) error {
 	}
 }
 
+// turn waits until nobody else is starting a core of the directory, so that many
+// clients that find none start one. It returns nothing when a core answers by then,
+// or with the reason why there is no turn to be had.
+func (l Launcher) turn(caller, ctx context.Context) (done func(), err error) {
+	const op = "start core"
+	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, op, l.Dir).WithNext("name a directory you may write to with --dir")
+	}
+	limit, cancel := context.WithTimeout(ctx, turnWait)
+	defer cancel()
+	path := filepath.Join(l.Dir, "recover.lock")
+	owner := durable.Owner{PID: os.Getpid(), Version: Version, StartedMS: time.Now().UnixMilli()}
+	for delay := 2 * time.Millisecond; ; delay = min(2*delay, 50*time.Millisecond) {
+		lock, err := durable.AcquireLock(path, owner)
+		if conn, err := dial(limit, l.Dir); err == nil {
+			// Somebody was quicker: before the lock was free, or before it was asked for.
+			if lock != nil {
+				_ = lock.Release() // it ends with the process at the latest
+			}
+			return nil, conn.Close()
+		}
+		switch {
+		case err == nil:
+			return func() { _ = lock.Release() }, nil
+		case !fault.HasCode(err, fault.Conflict):
+			return nil, err
+		case pause(limit, op, delay) == nil:
+		case caller.Err() != nil:
+			return nil, ended(caller, op)
+		default:
+			return nil, fault.Wrap(err, fault.Unavailable, op, l.Dir).Retryable().WithNext("wait and try again")
+		}
+	}
+}
+
 func (l Launcher) log() string { return filepath.Join(l.Dir, "core.log") }
 
 // child is a core that was started from here. Its standard output says why it
@@ -114,9 +157,6 @@ func (c *child) detach() { _ = c.said.Close() }
 
 func (l Launcher) spawn() (*child, error) {
 	const op = "start core"
-	if err := os.MkdirAll(l.Dir, 0o700); err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, op, l.Dir).WithNext("name a directory you may write to with --dir")
-	}
 	if i, err := os.Stat(l.log()); err == nil && i.Size() > keptLog {
 		if err := os.Rename(l.log(), l.log()+".1"); err != nil {
 			return nil, fault.Wrap(err, fault.Unavailable, op, l.log())

@@ -15,6 +15,7 @@ import (
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/durable"
 )
 
 // asCore is the main of the cores that the tests below start: this binary, as
@@ -56,14 +57,14 @@ func asCore() bool {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := newService()
-	l, core, err := control.Listen(dir)
+	l, err := control.Listen(dir)
 	if err != nil {
 		panic(err)
 	}
 	if err := control.NewServer(&stopping{s, stop}, quiet()).Serve(ctx, l); err != nil {
 		panic(err)
 	}
-	if err := control.Retire(dir, core); err != nil {
+	if err := l.Retire(); err != nil {
 		panic(err)
 	}
 	return true
@@ -143,6 +144,44 @@ func TestRacingLaunchersEndWithOneCore(t *testing.T) {
 	}
 	if n := starts(t, l.Dir); n != 1 {
 		t.Errorf("%d cores got the lock, want 1", n)
+	}
+}
+
+// While one client starts a core no other does; it waits, and when its time is over
+// it starts none either.
+func TestOnlyOneClientStartsACore(t *testing.T) {
+	t.Attr("requirement", "VD-149")
+	t.Parallel()
+	l := launching(t, "")
+	lock, err := durable.AcquireLock(filepath.Join(l.Dir, "recover.lock"), durable.Owner{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hasty := l
+	hasty.Wait = 50 * time.Millisecond
+	_, err = hasty.Launch(t.Context())
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != fault.Unavailable || !e.Retry {
+		t.Errorf("Launch = %v, want unavailable for now", err)
+	}
+	if _, err := os.Stat(filepath.Join(l.Dir, "starts")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a core was started beside the one that somebody else starts: %v", err)
+	}
+	// The other client's core answers: there is nothing left to start.
+	sockets, err := control.Listen(l.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- control.NewServer(newService(), quiet()).Serve(ctx, sockets) }()
+	c, err := l.Launch(t.Context())
+	if err != nil || c.Core().PID != os.Getpid() {
+		t.Errorf("Launch = %v, %v", c, err)
+	}
+	stop()
+	if err := errors.Join(<-done, sockets.Retire(), lock.Release()); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -262,12 +301,12 @@ func TestLaunchGivesUpWithItsCaller(t *testing.T) {
 func TestSilentCoreIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l, who, err := control.Listen(dir)
+	l, err := control.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(l.Close(), control.Retire(dir, who)); err != nil {
+		if err := errors.Join(l.Close(), l.Retire()); err != nil {
 			t.Error(err)
 		}
 	})

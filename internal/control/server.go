@@ -60,9 +60,30 @@ type peerKey struct{}
 // requests that would otherwise never end.
 type streamKey struct{}
 
-// Serve answers on l until ctx ends; then it takes no new calls, ends followers at
-// once, gives the other calls time to finish, and returns nil. It closes l.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+// Serve answers on both sockets until ctx ends; then it takes no new calls, ends
+// followers at once, gives the other calls time to finish, and returns nil. It
+// closes the sockets.
+func (s *Server) Serve(ctx context.Context, at *Sockets) error {
+	frames, err := s.frames(at.identity)
+	if err != nil {
+		return errors.Join(err, at.Close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 2)
+	for _, serve := range []func() error{
+		func() error { return s.serveHTTP(ctx, at.http) },
+		func() error { return frames.Serve(ctx, at.link) },
+	} {
+		go func() {
+			defer stop() // one that cannot go on does not leave the other alone
+			ended <- serve()
+		}()
+	}
+	return errors.Join(<-ended, <-ended)
+}
+
+func (s *Server) serveHTTP(ctx context.Context, l net.Listener) error {
 	calls, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	srv := &http.Server{

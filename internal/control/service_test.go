@@ -9,8 +9,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -110,7 +112,7 @@ func content(t *testing.T, r io.ReadCloser) []byte {
 func serve(t *testing.T, s control.Service) string {
 	t.Helper()
 	dir := t.TempDir()
-	l, core, err := control.Listen(dir)
+	l, err := control.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func serve(t *testing.T, s control.Service) string {
 		if err := <-done; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		if err := control.Retire(dir, core); err != nil {
+		if err := l.Retire(); err != nil {
 			t.Errorf("Retire: %v", err)
 		}
 	})
@@ -189,12 +191,15 @@ func TestListenIsPrivate(t *testing.T) {
 	for name, dir := range map[string]string{"in the directory": t.TempDir(), "path too long for a socket": mkdir(t, long)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, core, err := control.Listen(dir)
+			l, err := control.Listen(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := mode(t, core.Socket); got != 0o600 {
-				t.Errorf("socket has mode %o, want 600", got)
+			core := l.Core
+			for _, path := range []string{core.Socket, core.Link} {
+				if got := mode(t, path); got != 0o600 || len(path) > 100 {
+					t.Errorf("socket %s has mode %o, want 600 and a path that fits", path, got)
+				}
 			}
 			if read, err := control.ReadCore(dir); err != nil || read != core {
 				t.Errorf("ReadCore = %+v, %v, want %+v", read, err, core)
@@ -202,7 +207,7 @@ func TestListenIsPrivate(t *testing.T) {
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := control.Retire(dir, core); err != nil {
+			if err := l.Retire(); err != nil {
 				t.Fatal(err)
 			}
 			if left := entries(t, dir); len(left) != 0 {
@@ -215,25 +220,64 @@ func TestListenIsPrivate(t *testing.T) {
 	}
 }
 
-func TestListenSweepsWhatAKilledCoreLeft(t *testing.T) {
+// A core takes away its own sockets and its own announcement, not those of one that
+// has taken its place.
+func TestRetireLeavesWhatIsAnothers(t *testing.T) {
+	t.Attr("requirement", "VD-149")
 	t.Parallel()
-	dir := mkdir(t, filepath.Join(t.TempDir(), strings.Repeat("d", 90)))
-	l, killed, err := control.Listen(dir)
+	dir := t.TempDir()
+	old, err := control.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	for time.Now().UnixMilli() == old.Core.StartedAtMS { // two cores differ in their pid, these only in their time
+		runtime.Gosched()
+	}
+	next, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(old.Close(), old.Retire()); err != nil {
+		t.Fatal(err)
+	}
+	if core, err := control.ReadCore(dir); err != nil || core != next.Core {
+		t.Errorf("announced is %+v, %v", core, err)
+	}
+	for _, path := range []string{next.Core.Socket, next.Core.Link} {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Errorf("the next core's socket has gone: %v", err)
+			continue
+		}
+		_ = conn.Close()
+	}
+	if err := errors.Join(next.Close(), next.Retire()); err != nil {
+		t.Fatal(err)
+	}
+	if left := entries(t, dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestListenSweepsWhatAKilledCoreLeft(t *testing.T) {
+	t.Parallel()
+	dir := mkdir(t, filepath.Join(t.TempDir(), strings.Repeat("d", 90)))
+	l, err := control.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := l.Core
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l, core, err := control.Listen(dir)
+	l, err = control.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Dir(killed.Socket)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the killed core's socket directory is still there: %v", err)
 	}
-	if err := errors.Join(l.Close(), control.Retire(dir, core)); err != nil {
+	if err := errors.Join(l.Close(), l.Retire()); err != nil {
 		t.Error(err)
 	}
 }

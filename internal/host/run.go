@@ -14,15 +14,15 @@ import (
 // takes no new work, gives running cells their grace, interrupts them, stops the
 // workers with their names recorded, and returns.
 func (c *Core) Run(ctx context.Context) error {
-	listener, announced, err := control.Listen(c.dirs.root)
+	sockets, err := control.Listen(c.dirs.root)
 	if err != nil {
 		return err
 	}
-	c.socket = announced.Socket
+	c.socket = sockets.Core.Socket
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	served := make(chan error, 1)
-	go func() { served <- control.NewServer(c, c.log).Serve(serving, listener) }()
+	go func() { served <- control.NewServer(c, c.log).Serve(serving, sockets) }()
 	c.log.Info("core is ready", "dir", c.dirs.root, "socket", c.socket, "recovery", c.recovered)
 
 	if p, ok := c.workers.(interface{ Prepare(context.Context) }); ok {
@@ -39,7 +39,7 @@ func (c *Core) Run(ctx context.Context) error {
 	}
 	err = errors.Join(err, c.drain())
 	stopServing()
-	err = errors.Join(err, <-served, control.Retire(c.dirs.root, announced))
+	err = errors.Join(err, <-served, sockets.Retire())
 	c.log.Info("core has stopped", "by", actorText(c.stopBy))
 	return err
 }
