@@ -47,6 +47,11 @@ func AcquireLock(path string, owner Owner) (*Lock, error) {
 	if err := flock(f, path); err != nil {
 		return nil, wrap(err, "lock", path)
 	}
+	// The file may have been removed and made anew between the two calls: a lock on
+	// one that nobody else can find keeps nobody out.
+	if err := named(f, path); err != nil {
+		return nil, wrap(errors.Join(err, f.Close()), "lock", path)
+	}
 	if err := writeOwner(f, owner); err != nil {
 		return nil, wrap(errors.Join(err, f.Close()), "lock", path)
 	}
@@ -85,6 +90,22 @@ func flock(f *os.File, path string) error {
 
 // Writable reports whether this process may make files in dir.
 func Writable(dir string) bool { return unix.Access(dir, unix.W_OK|unix.X_OK) == nil }
+
+// named reports whether path still names f.
+func named(f *os.File, path string) error {
+	held, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	found, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(held, found) {
+		return errors.New("another file has taken its name")
+	}
+	return nil
+}
 
 func lockedBy(path string, o Owner) error {
 	e := fault.Wrap(&LockedError{Path: path, Owner: o}, fault.Conflict, "lock", path)
