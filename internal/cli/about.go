@@ -20,13 +20,13 @@ import (
 	"github.com/reeve-run/reeve/wire"
 )
 
-// Commit of this build; set by the linker for releases.
+// Commit of this build; set by the linker where the build may not ask git itself.
 var Commit = ""
 
 // about is the answer of version.
 type about struct {
 	Version  string `json:"version"`
-	Commit   string `json:"commit"`
+	Commit   string `json:"commit"` // empty: built without version control information
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	SQLite   string `json:"sqlite"`
@@ -35,15 +35,17 @@ type about struct {
 	MCP      string `json:"mcp"`
 }
 
+// commit is what this binary was made from: a commit, or the version of the module
+// when it came as one. Empty when the build was not told.
 func commit() string {
 	if Commit != "" {
 		return Commit
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return ""
 	}
-	rev, dirty := "unknown", ""
+	rev, dirty := "", ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
@@ -52,7 +54,18 @@ func commit() string {
 			dirty = "+changes"
 		}
 	}
+	if rev == "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
 	return rev + dirty
+}
+
+// orUnstamped says for people what an empty commit means.
+func orUnstamped(commit string) string {
+	if commit == "" {
+		return "not known, built without version control information"
+	}
+	return commit
 }
 
 func (a *app) cmdVersion() *cobra.Command {
@@ -70,7 +83,7 @@ func (a *app) cmdVersion() *cobra.Command {
 			Protocol: strconv.Itoa(wire.Version), Control: strconv.Itoa(control.Protocol),
 		}
 		return answer{kind: "version", data: v, text: func(p printer) {
-			p.pairs("reeve", v.Version, "commit", v.Commit, "go", v.Go, "platform", v.Platform, "sqlite", v.SQLite,
+			p.pairs("reeve", v.Version, "commit", orUnstamped(v.Commit), "go", v.Go, "platform", v.Platform, "sqlite", v.SQLite,
 				"worker protocol", v.Protocol, "control protocol", v.Control, "mcp", v.MCP)
 		}}
 	})

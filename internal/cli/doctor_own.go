@@ -21,7 +21,7 @@ import (
 func (a *app) ownProbes() []Probe {
 	return []Probe{
 		{ID: "binary.version", Run: func(context.Context, Subject) Finding {
-			return Found(Pass, "", "%s, commit %s", control.Version, commit())
+			return Found(Pass, "", "%s, commit %s", control.Version, orUnstamped(commit()))
 		}},
 		{ID: "config.load", Run: checkConfig},
 		{ID: "dir.owner", Run: checkDir},
