@@ -1,0 +1,102 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+
+	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/request"
+	"github.com/reeve-run/reeve/verbs"
+)
+
+// maxInFlight is how many operations or units of a request run beside each other
+// (VD-052).
+const maxInFlight = 8
+
+// keyer asks the pack of a verb what an operation would write.
+type keyer struct{ d *Dispatcher }
+
+// WriteKeys implements request.Keyer.
+func (k keyer) WriteKeys(op *request.Op) []string {
+	v, ok := k.d.o.Registry.Lookup(op.Tool)
+	if !ok {
+		return nil
+	}
+	if h, ok := k.d.handlers[v.Pack].(request.Keyer); ok {
+		return h.WriteKeys(op)
+	}
+	return nil
+}
+
+// Request runs the operations of a request: units beside each other, the calls of a
+// unit in sequence (VD-052, VD-053). There is one outcome per operation.
+func (d *Dispatcher) Request(ctx context.Context, c Caller, r *request.Request) []request.Outcome {
+	out := make([]request.Outcome, len(r.Ops))
+	blocked := map[int]bool{}
+	for _, conflict := range request.Conflicts(r, keyer{d}) {
+		out[conflict.Op] = request.Outcome{Failure: request.Refused(conflict)}
+		blocked[r.UnitOf(conflict.Op)] = true
+	}
+	if len(r.Units) == 1 {
+		if !blocked[0] {
+			d.unit(ctx, c, r, r.Units[0], out)
+		}
+		return out
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxInFlight)
+	for i, u := range r.Units {
+		if blocked[i] {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			d.unit(ctx, c, r, u, out)
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func (d *Dispatcher) unit(ctx context.Context, c Caller, r *request.Request, u request.Unit, out []request.Outcome) {
+	var prev *request.Value
+	for i := u.Start; i < u.End; i++ {
+		op := r.Ops[i]
+		place := Place{Index: i}
+		if args, err := request.Resolve(op.Args, prev); err != nil {
+			out[i] = request.Outcome{Failure: request.Refused(err)}
+			return
+		} else if dynamic(op.Args) {
+			op.Args, place.Resolved = args, true
+		}
+		out[i] = d.boundary(ctx, c, &op, place)
+		if out[i].Failure != nil {
+			return
+		}
+		prev = &out[i].Result
+	}
+}
+
+func dynamic(args []request.Item) bool {
+	for i := range args {
+		if args[i].Value.Dynamic() {
+			return true
+		}
+	}
+	return false
+}
+
+// boundary is where agents come in: verbs that are internal stop here, while the
+// registry's own dispatch takes them (VD-059).
+func (d *Dispatcher) boundary(ctx context.Context, c Caller, op *request.Op, at Place) request.Outcome {
+	if v, ok := d.o.Registry.Lookup(op.Tool); ok && v.Visibility == verbs.Internal && c.Agent && !op.Help() {
+		return answer(refuse(fault.New(fault.Denied, "permission denied for verb", v.Name, "it is an internal subhandler, which only the operator calls")), op.Tool)
+	}
+	if c.Asked != nil {
+		asked := *c.Asked
+		asked.Op = int64(at.Index)
+		c.Asked = &asked
+	}
+	return d.Do(ctx, c, op, at)
+}
