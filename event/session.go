@@ -74,6 +74,7 @@ const (
 	CauseStart       CauseKind = "start"        // no valid hello before the start deadline
 	CauseCoreRestart CauseKind = "core_restart" // the core died or was killed
 	CauseShutdown    CauseKind = "shutdown"     // down, close, reset: on request
+	CauseEffect      CauseKind = "effect"       // an act ended and nobody knows what it changed
 	CauseStore       CauseKind = "store"        // the intent was not known to be durable, so no code was sent
 )
 

@@ -2,7 +2,9 @@ package verbs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strconv"
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
@@ -43,6 +45,47 @@ func (c *Call) Arg(name string) (request.Value, bool) {
 	return request.Value{}, false
 }
 
+// Text is a string argument, empty when it is absent.
+func (c *Call) Text(name string) string {
+	v, _ := c.Arg(name)
+	s, _ := v.Text()
+	return s
+}
+
+// Int is an integer argument, otherwise when it is absent. Check has seen to it
+// that it is whole; one beyond an int64 is held to the nearest.
+func (c *Call) Int(name string, otherwise int64) int64 {
+	v, ok := c.Arg(name)
+	if !ok {
+		return otherwise
+	}
+	digits, _ := v.Digits()
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil && n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// True reports whether a boolean argument is given and true.
+func (c *Call) True(name string) bool {
+	v, _ := c.Arg(name)
+	return v.IsTrue()
+}
+
+// Answer makes a reply of a Go value by its JSON form.
+func Answer(v any) (Reply, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return Reply{}, fault.Wrap(err, fault.Internal, "write result", "")
+	}
+	value, err := request.ParseResult(b)
+	if err != nil {
+		return Reply{}, fault.Wrap(err, fault.Internal, "write result", "")
+	}
+	return Reply{Value: value}, nil
+}
+
 // Reply is what a handler answers.
 type Reply struct {
 	Value    request.Value  // canonical: full identifiers, full times, every member (VD-080)
@@ -52,6 +95,7 @@ type Reply struct {
 
 // Changes are committed in one batch with the outcome and its audit row (CP-151).
 type Changes struct {
+	In       string             // the session whose stream Session is for; empty for the scene's
 	Files    []event.FileChange // what an act did to the workspace
 	Session  []event.Payload    // appended to the session's stream
 	Operator []event.Payload    // appended to the stream "operator"

@@ -24,6 +24,8 @@ type Config struct {
 	Worker Worker
 	Limits Limits
 	Log    Log
+	Audit  Audit
+	Work   Work
 
 	origins map[string]Origin
 }
@@ -31,6 +33,16 @@ type Config struct {
 // Core says how long a core runs.
 type Core struct {
 	Owner int // process whose end is the core's too; 0 is none
+}
+
+// Audit says how operations are recorded.
+type Audit struct {
+	Reads string // sync: a read waits a little for its row; async: never (VD-209)
+}
+
+// Work says what a change of the workspace needs.
+type Work struct {
+	Discipline string // off | advisory | enforced (CP-062)
 }
 
 // Worker says how workers are started and how they are ended.
@@ -90,6 +102,8 @@ func Defaults() Config {
 			StopGrace: 3 * time.Second,
 		},
 		Log:     Log{Level: "info"},
+		Audit:   Audit{Reads: "sync"},
+		Work:    Work{Discipline: "off"},
 		origins: map[string]Origin{},
 	}
 	for _, k := range keys {

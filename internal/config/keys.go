@@ -22,6 +22,8 @@ type setting struct {
 // keys is every setting, sorted by name.
 var keys = []setting{
 	owner,
+	choice("audit.reads", []string{"sync", "async"}, func(c *Config) *string { return &c.Audit.Reads }),
+	discipline,
 	limitCount("limits.queue", 1, 10_000, func(c *Config) *int { return &c.Limits.Queue }),
 	limitCount("limits.restarts", 1, 100, func(c *Config) *int { return &c.Limits.Restarts }),
 	idleStop,
@@ -192,3 +194,16 @@ func choice(name string, of []string, at func(*Config) *string) setting {
 	}
 	return k
 }
+
+// discipline may be made stricter by a project and never looser.
+var discipline = func() setting {
+	degrees := []string{"off", "advisory", "enforced"}
+	k := choice("work.discipline", degrees, func(c *Config) *string { return &c.Work.Discipline })
+	k.project = func(before, after *Config) string {
+		if slices.Index(degrees, after.Work.Discipline) < slices.Index(degrees, before.Work.Discipline) {
+			return fmt.Sprintf("lowers it from %s to %s; a project may only raise it", before.Work.Discipline, after.Work.Discipline)
+		}
+		return ""
+	}
+	return k
+}()

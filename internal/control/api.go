@@ -315,4 +315,5 @@ type Service interface {
 	Sessions
 	Records
 	Lifecycle
+	Verbs
 }

@@ -212,6 +212,10 @@ func (s *service) Processes(context.Context) ([]control.Process, error) {
 
 func (s *service) Shutdown(_ context.Context, by event.Actor) error { return s.note("Shutdown", by) }
 
+func (s *service) Request(_ context.Context, r control.RequestCall) (control.RequestAnswer, error) {
+	return give[control.RequestAnswer](s.note("Request", r))
+}
+
 var (
 	_    control.Service = (*service)(nil)
 	when                 = time.Date(2031, 2, 3, 4, 5, 6, 7_000_000, time.UTC)

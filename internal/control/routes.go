@@ -72,6 +72,14 @@ func (s *Server) routes(mux *http.ServeMux) {
 		return c.Interrupt(r.Context(), b.Target, b.By)
 	}))
 
+	mux.HandleFunc("POST /v1/request", answer("request", func(r *http.Request) (any, error) {
+		b, err := decode[RequestCall](r)
+		if err != nil {
+			return nil, err
+		}
+		return c.Request(r.Context(), b)
+	}))
+
 	get("/v1/sessions", "sessions", func(ctx context.Context) (any, error) { return list(c.ListSessions(ctx)) })
 	of("/v1/sessions/{id}", "session", func(ctx context.Context, id string) (any, error) { return c.Session(ctx, id) })
 	do("/v1/sessions/{id}/resume", "session", func(ctx context.Context, id string, by event.Actor) (any, error) { return c.Resume(ctx, id, by) })

@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"sync"
 
+	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/request"
 	"github.com/reeve-run/reeve/verbs"
@@ -90,13 +92,53 @@ func dynamic(args []request.Item) bool {
 // boundary is where agents come in: verbs that are internal stop here, while the
 // registry's own dispatch takes them (VD-059).
 func (d *Dispatcher) boundary(ctx context.Context, c Caller, op *request.Op, at Place) request.Outcome {
-	if v, ok := d.o.Registry.Lookup(op.Tool); ok && v.Visibility == verbs.Internal && c.Agent && !op.Help() {
-		return answer(refuse(fault.New(fault.Denied, "permission denied for verb", v.Name, "it is an internal subhandler, which only the operator calls")), op.Tool)
+	if op.Help() {
+		return d.Do(ctx, c, op, at)
+	}
+	return answer(d.ask(ctx, c, op, at), op.Tool)
+}
+
+func (d *Dispatcher) ask(ctx context.Context, c Caller, op *request.Op, at Place) outcome {
+	if v, ok := d.o.Registry.Lookup(op.Tool); ok && v.Visibility == verbs.Internal && c.Agent {
+		return refuse(fault.New(fault.Denied, "permission denied for verb", v.Name, "it is an internal subhandler, which only the operator calls"))
 	}
 	if c.Asked != nil {
 		asked := *c.Asked
 		asked.Op = int64(at.Index)
 		c.Asked = &asked
 	}
-	return d.Do(ctx, c, op, at)
+	return d.do(ctx, &operation{caller: c, op: op, place: at, begun: d.o.Now()})
+}
+
+// Ask runs one operation for a caller that takes a value or a fault, not an entry.
+func (d *Dispatcher) Ask(ctx context.Context, c Caller, op *request.Op) (request.Value, error) {
+	out := d.ask(ctx, c, op, Place{})
+	var r *refusal
+	if errors.As(out.err, &r) {
+		return request.Value{}, fault.New(fault.LimitExceeded, "dispatch", op.Tool, "%s", r.text)
+	}
+	return out.value, out.err
+}
+
+// Admission is leave to do what a surface of its own carries out: a cell with its
+// progress, a change of a session. Row is its audit row, committed by whoever does
+// it with what is done.
+type Admission struct {
+	Row  event.AuditDispatchV1
+	fail func(err error)
+}
+
+// Failed records that it was not done after all.
+func (a *Admission) Failed(err error) { a.fail(err) }
+
+// Admit takes an operation through every step up to the pack (VD-097). An error is
+// its refusal.
+func (d *Dispatcher) Admit(ctx context.Context, c Caller, op *request.Op) (*Admission, error) {
+	o := &operation{caller: c, op: op, begun: d.o.Now()}
+	o.verb, _ = d.o.Registry.Lookup(op.Tool)
+	d.prepare(ctx, o, "", false)
+	if out, stop := d.ruled(ctx, o); stop {
+		return nil, out.err
+	}
+	return &Admission{Row: d.row(o, outcome{}), fail: func(err error) { d.owe(o, refuse(err)) }}, nil
 }

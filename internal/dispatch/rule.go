@@ -13,6 +13,15 @@ import (
 
 // rule asks the gate, and goes on when it allows.
 func (d *Dispatcher) rule(ctx context.Context, o *operation) outcome {
+	if out, stop := d.ruled(ctx, o); stop {
+		return out
+	}
+	return d.run(ctx, o)
+}
+
+// ruled takes an operation past the gate and what stands behind it. stop means that
+// it does not go on, for the reason in its outcome.
+func (d *Dispatcher) ruled(ctx context.Context, o *operation) (out outcome, stop bool) {
 	facts, err := d.facts(ctx, o)
 	if err != nil && o.checked == nil {
 		o.checked = err
@@ -21,38 +30,38 @@ func (d *Dispatcher) rule(ctx context.Context, o *operation) outcome {
 	switch o.decision.Ruling {
 	case gate.Allow:
 	case gate.Deny:
-		return d.denied(ctx, o, o.decision.Err(o.op.Tool), event.AuditDenied)
+		return d.denied(ctx, o, o.denial(fault.Denied, "permission denied for verb"), event.AuditDenied), true
 	default:
 		for _, b := range o.decision.Broken {
 			d.o.Log.Error("a rule could not be evaluated", "rule", b.Rule, "cause", b.Message)
 		}
-		return d.denied(ctx, o, o.decision.Err(o.op.Tool), event.AuditError)
+		return d.denied(ctx, o, o.denial(fault.GateUnavailable, "gate unavailable for verb"), event.AuditError), true
 	}
 	if o.verb == nil {
 		out := refuse(d.o.Registry.UnknownVerb(o.op.Tool))
 		out.reason = reasonVerb
 		d.owe(o, out)
-		return out
+		return out, true
 	}
 	if o.checked != nil {
 		out := refuse(o.checked)
 		d.owe(o, out)
-		return out
+		return out, true
 	}
 	if err := d.limited(o); err != nil {
-		return d.denied(ctx, o, err, event.AuditDenied)
+		return d.denied(ctx, o, err, event.AuditDenied), true
 	}
 	if err := d.disciplined(o); err != nil {
-		return d.denied(ctx, o, err, event.AuditDenied)
+		return d.denied(ctx, o, err, event.AuditDenied), true
 	}
 	if out, found := d.secret(o); found {
 		d.owe(o, out)
-		return out
+		return out, true
 	}
 	if hold, ok := o.decision.Hold(); ok && o.caller.Approved == nil {
-		return d.hold(ctx, o, hold)
+		return d.hold(ctx, o, hold), true
 	}
-	return d.run(ctx, o)
+	return outcome{}, false
 }
 
 // facts are what a policy sees of the arguments.
@@ -198,6 +207,11 @@ func (d *Dispatcher) denied(ctx context.Context, o *operation, err error, as eve
 		out.details = append(out.details, explanation(o.decision)...)
 	}
 	return out
+}
+
+// denial is the gate's no as a fault (VD-156).
+func (o *operation) denial(code fault.Code, op string) error {
+	return fault.New(code, op, o.op.Tool, "%s", o.decision.Reason).WithNext("%s", o.decision.Remedy)
 }
 
 // explanation is what decided, and what would allow the act.

@@ -27,6 +27,10 @@ func TestStartRefusesAJournalShorterThanSigned(t *testing.T) {
 		"older":   {func(t *testing.T, dir string) { rename(t, dir+"/reeve.db.old", dir+"/reeve.db") }, fault.Truncated},
 		"another, longer one": {func(t *testing.T, dir string) {
 			r := newRig(t)
+			if err := os.MkdirAll(r.dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			copyFile(t, dir+"/host.json", r.dir+"/host.json") // the same streams
 			c := r.open(t)
 			for range 5 {
 				r.run(t, c, "s", "1")

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/reeve-run/reeve/event"
-	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/wire"
 )
 
@@ -211,15 +209,6 @@ func (c *capture) keep(put func([]byte) (string, error)) []event.Artifact {
 		}
 	}
 	return kept
-}
-
-// Request implements supervise.Sink. No method is served yet: what a cell may ask
-// of its host comes with the verbs.
-func (s *sink) Request(_ context.Context, r wire.HostRequest, reply func(wire.HostReply)) {
-	reply(wire.HostReply{
-		ID: r.ID, ExecutionID: r.ExecutionID,
-		Code: string(fault.UnknownMethod), Text: fmt.Sprintf("this reeve does not serve %q", r.Method),
-	})
 }
 
 // join appends a record, or joins it to the last one of the same stream.

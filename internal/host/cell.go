@@ -42,8 +42,30 @@ func (l *lane) run(t *cellTask) (control.CellResult, error) {
 	}
 	l.sink.begin(t.execution, t.handle, t.feed.output)
 	t.nowRunning(l)
-	done, err := l.worker.Execute(t.ctx, t.execution, t.request.Code)
+	done, err := l.execute(t)
 	return l.complete(t, row, outcome{capture: l.sink.end(), completion: done, err: err, elapsed: time.Since(t.began)}), nil
+}
+
+// execute runs the code. Meanwhile what others have done in the session, and the
+// cell itself by asking for it, is recorded.
+func (l *lane) execute(t *cellTask) (supervise.Completion, error) {
+	type answer struct {
+		done supervise.Completion
+		err  error
+	}
+	ended, worker := make(chan answer, 1), l.worker
+	go func() {
+		done, err := worker.Execute(t.ctx, t.execution, t.request.Code)
+		ended <- answer{done, err}
+	}()
+	for {
+		select {
+		case a := <-ended:
+			return a.done, a.err
+		case <-l.wake:
+			l.takeNotes()
+		}
+	}
 }
 
 // begin commits the intent.
@@ -73,7 +95,11 @@ func (l *lane) begin(t *cellTask) (cellRow, error) {
 			Cell: t.handle, Execution: execution, Generation: l.state.Generation, Code: code, CodeSHA256: sum,
 			CodeBytes: int64(len(t.request.Code)), TimeoutMS: timeout, By: t.request.By,
 		}
-		err = l.intend(l.core.hard, step{events: []event.Payload{started}, put: []journal.Record{record}}, func() step {
+		st := step{events: []event.Payload{started}, put: []journal.Record{record}}
+		if t.row != nil {
+			st.audit = []event.AuditDispatchV1{*t.row}
+		}
+		err = l.intend(l.core.hard, st, func() step {
 			return l.unsent(t, row)
 		})
 		if taken(err, t.handle) {
@@ -185,7 +211,7 @@ func (l *lane) completed(t *cellTask, row cellRow, o outcome) event.CellComplete
 	done := event.CellCompletedV2{
 		Cell: t.handle, Execution: row.Execution, Generation: row.Generation, ElapsedMS: o.elapsed.Milliseconds(),
 		QueuedMS: t.began.Sub(t.queued).Milliseconds(), CPUMS: o.completion.CPUMS,
-		NamesAdded: o.capture.added, NamesRemoved: o.capture.removed,
+		NamesAdded: o.capture.added, NamesRemoved: o.capture.removed, Effects: l.takeEffects(row.Execution),
 	}
 	spool, spoolErr := o.completion.Spool, o.completion.SpoolErr
 	var rest []wire.OutputRecord

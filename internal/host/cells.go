@@ -19,8 +19,9 @@ import (
 // beat is how often a running cell's caller hears from it.
 const beat = 5 * time.Second
 
-// Execute implements control.Cells.
-func (c *Core) Execute(ctx context.Context, r control.ExecuteRequest, progress func(control.CellProgress)) (control.CellResult, error) {
+// execute runs a cell; row is the audit row of the leave to do so, which is committed
+// with its intent.
+func (c *Core) execute(ctx context.Context, r control.ExecuteRequest, row *event.AuditDispatchV1, progress func(control.CellProgress)) (control.CellResult, error) {
 	if err := checkExecute(r); err != nil {
 		return control.CellResult{}, err
 	}
@@ -35,6 +36,7 @@ func (c *Core) Execute(ctx context.Context, r control.ExecuteRequest, progress f
 		}
 	}
 	t := c.newCellTask(r)
+	t.row = row
 	if r.TimeoutMS > 0 {
 		limit := time.Duration(r.TimeoutMS) * time.Millisecond
 		t.limit = time.AfterFunc(limit, func() {
@@ -189,8 +191,7 @@ func (l *lane) stopCell(t *cellTask, why stopReason) bool {
 	return false
 }
 
-// Interrupt implements control.Cells.
-func (c *Core) Interrupt(ctx context.Context, cell string, by event.Actor) (control.InterruptReport, error) {
+func (c *Core) interrupt(ctx context.Context, cell string, by event.Actor) (control.InterruptReport, error) {
 	l, t, err := c.runningCell(ctx, cell)
 	if err != nil {
 		return control.InterruptReport{}, err

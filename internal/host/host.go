@@ -27,9 +27,11 @@ import (
 	"github.com/reeve-run/reeve/internal/artifact"
 	"github.com/reeve-run/reeve/internal/config"
 	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/dispatch"
 	"github.com/reeve-run/reeve/internal/durable"
 	"github.com/reeve-run/reeve/internal/supervise"
 	"github.com/reeve-run/reeve/journal"
+	"github.com/reeve-run/reeve/verbs"
 )
 
 // Options say what a core is made of.
@@ -60,6 +62,10 @@ type Core struct {
 	recovered string // what recovery did, one line
 
 	handles    handles
+	acts       sync.Map // actRow of each act that runs, by its id
+	auditor    *auditor
+	dispatcher *dispatch.Dispatcher
+	registry   *verbs.Registry
 	watch      watch
 	unrecorded atomic.Int64 // outcomes that were delivered before they were committed
 	batches    atomic.Int64 // for batch ids
@@ -142,6 +148,9 @@ func open(ctx context.Context, o Options, d dirs) (_ *Core, err error) {
 	if err := c.recover(ctx, left); err != nil {
 		return nil, errors.Join(err, c.store.Close())
 	}
+	if err := c.serveVerbs(ctx); err != nil {
+		return nil, errors.Join(err, c.store.Close())
+	}
 	return c, nil
 }
 
@@ -151,6 +160,7 @@ func (c *Core) Close() error {
 	c.closeOnce.Do(func() {
 		c.beginStop(c.self())
 		err := c.drain()
+		c.auditor.close()
 		c.abandon(errAbandoned)
 		c.closeErr = errors.Join(err, c.store.Close(), c.lock.Release())
 	})

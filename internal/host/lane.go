@@ -25,6 +25,7 @@ type lane struct {
 	mu       sync.Mutex // guards what follows; never held during I/O
 	state    session.State
 	queue    []task
+	notes    []*note   // to be recorded beside the cells
 	current  *cellTask // the cell that is prepared or runs
 	owned    bool      // a goroutine runs own
 	starting bool      // a worker is being started
@@ -33,8 +34,9 @@ type lane struct {
 	broken   error   // why the session takes no work: its stream is set aside
 	gaveUp   string  // why no worker is started any more
 	limits   config.Limits
-	sink     *sink         // of the worker
-	wake     chan struct{} // one nudge
+	sink     *sink               // of the worker
+	effects  map[string][]string // of cells that run, by execution
+	wake     chan struct{}       // one nudge
 
 	// Only the goroutine that runs own touches what follows.
 	out      outbox
@@ -121,8 +123,7 @@ func (l *lane) admits(t task) error {
 		return quarantined(l.id, l.broken)
 	}
 	if l.state.Phase == session.Closed {
-		return fault.New(fault.Conflict, "use session", l.id, "it was closed by %s", actorText(l.state.CloseBy)).
-			WithNext("use another session id")
+		return closedError(l.id, l.state.CloseBy)
 	}
 	if _, ok := t.(*cellTask); !ok {
 		return nil
@@ -132,6 +133,10 @@ func (l *lane) admits(t task) error {
 			Retryable().WithNext("wait for one to end, interrupt one, or raise limits.queue")
 	}
 	return nil
+}
+
+func closedError(id string, by event.Actor) error {
+	return fault.New(fault.Conflict, "use session", id, "it was closed by %s", actorText(by)).WithNext("use another session id")
 }
 
 func stoppingError(id string) error {
@@ -221,6 +226,7 @@ func (l *lane) next() (task, bool) {
 	defer idle.Stop()
 	retry := backoff{first: 50 * time.Millisecond, most: 5 * time.Second}
 	for {
+		l.takeNotes()
 		if t := l.pop(); t != nil {
 			return t, true
 		}
@@ -278,7 +284,7 @@ func (l *lane) pop() task {
 func (l *lane) release() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.queue) > 0 || l.worker != nil || len(l.out.pending) > 0 {
+	if len(l.queue) > 0 || len(l.notes) > 0 || l.worker != nil || len(l.out.pending) > 0 {
 		return false
 	}
 	l.owned = false

@@ -41,7 +41,7 @@ func lossNotice(l *session.Loss, generation string) *control.Notice {
 	} else {
 		fmt.Fprintf(&b, "The namespace of %s was lost: %s.", l.Generation, l.Cause.Text)
 	}
-	b.WriteString(" " + held(l))
+	b.WriteString(" " + heldNames(l))
 	switch {
 	case generation == "":
 		b.WriteString(" The next cell starts in an empty namespace.")
@@ -59,7 +59,7 @@ const resetText = "a fresh namespace was requested"
 
 func isReset(l *session.Loss) bool { return strings.HasPrefix(l.Cause.Text, resetText) }
 
-func held(l *session.Loss) string {
+func heldNames(l *session.Loss) string {
 	text := "It held no names."
 	if l.Names.Len() > 0 {
 		shown := l.Names.Known[:min(len(l.Names.Known), shownNames)]
@@ -102,7 +102,7 @@ func stopNotice(why stopReason, cell string, rung worker.Rung, bound string, los
 	} else {
 		n.Generation, n.Previous, n.Cause = "", loss.Generation, &loss.Cause
 		n.Names, n.NamesMore = append(n.Names, loss.Names.Known...), loss.Names.More
-		fmt.Fprintf(&b, " The namespace of %s went with it. %s The next cell starts in an empty one.", loss.Generation, held(loss))
+		fmt.Fprintf(&b, " The namespace of %s went with it. %s The next cell starts in an empty one.", loss.Generation, heldNames(loss))
 	}
 	fmt.Fprintf(&b, " Its output so far can be read with the handle %s.", cell)
 	n.Text = b.String()

@@ -62,8 +62,11 @@ type attempt struct {
 
 // step is what a write changes besides the stream.
 type step struct {
-	put    []journal.Record
-	events []event.Payload
+	put     []journal.Record
+	events  []event.Payload
+	audit   []event.AuditDispatchV1 // for the stream of this host
+	lane    []event.Payload         // for the operator's
+	deliver []journal.Input
 }
 
 // compose makes the batch that takes the session from s to the state returned.
@@ -80,11 +83,16 @@ func (l *lane) compose(s session.State, st step) (journal.Batch, session.State, 
 		if err != nil {
 			return journal.Batch{}, s, fault.Wrap(err, fault.Internal, "record", l.id)
 		}
-		lifecycle = lifecycle || !cellKind(p.Kind())
+		lifecycle = lifecycle || lifecycleKind(p.Kind())
 		s = next
 		a.Events = append(a.Events, journal.Event{Kind: string(p.Kind()), Version: version, AtMS: at, Payload: payload})
 	}
-	b := journal.Batch{ID: l.core.newID(l.id), Append: []journal.Append{a}, Put: st.put}
+	b := journal.Batch{ID: l.core.newID(l.id), Append: []journal.Append{a}, Put: st.put, Deliver: st.deliver}
+	more, err := l.core.beside(st, at)
+	if err != nil {
+		return journal.Batch{}, s, err
+	}
+	b.Append = append(b.Append, more...)
 	if lifecycle || s.Seq-l.snapSeq >= snapshotEvery {
 		r, err := sessionRecord(s, l.snapRev)
 		if err != nil {
@@ -95,8 +103,45 @@ func (l *lane) compose(s session.State, st step) (journal.Batch, session.State, 
 	return b, s, nil
 }
 
-func cellKind(k event.Kind) bool {
-	return k == event.CellStarted || k == event.CellCompleted || k == event.CellLateOutput
+// lifecycleKind reports whether an event begins or ends a session or a generation:
+// the session's record is then written anew.
+func lifecycleKind(k event.Kind) bool {
+	switch k {
+	case event.SessionOpened, event.SessionClosed, event.KernelReset, event.KernelLost, event.KernelStopped:
+		return true
+	}
+	return false
+}
+
+// beside are the appends to streams that many sessions write.
+func (c *Core) beside(st step, at int64) ([]journal.Append, error) {
+	var all []journal.Append
+	for _, to := range []struct {
+		stream string
+		events []event.Payload
+	}{{c.auditStream(), payloads(st.audit)}, {operatorStream, st.lane}} {
+		if len(to.events) == 0 {
+			continue
+		}
+		a := journal.Append{Stream: to.stream, Head: journal.AnyHead}
+		for _, p := range to.events {
+			version, payload, err := event.Encode(p)
+			if err != nil {
+				return nil, err
+			}
+			a.Events = append(a.Events, journal.Event{Kind: string(p.Kind()), Version: version, AtMS: at, Payload: payload})
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+func payloads[P event.Payload](list []P) []event.Payload {
+	all := make([]event.Payload, len(list))
+	for i, p := range list {
+		all[i] = p
+	}
+	return all
 }
 
 func sessionRecord(s session.State, rev int64) (journal.Record, error) {
@@ -125,7 +170,7 @@ func (l *lane) intend(ctx context.Context, st step, undone func() step) error {
 	if err := l.flush(ctx); err != nil {
 		return l.refused(err)
 	}
-	err = l.commit(ctx, b)
+	err = l.commit(ctx, b, standsAlone)
 	switch {
 	case err == nil:
 		l.adopt(next, b)
@@ -201,7 +246,7 @@ func (l *lane) adopt(next session.State, b journal.Batch) {
 // flush commits what is pending, oldest first.
 func (l *lane) flush(ctx context.Context) error {
 	for len(l.out.pending) > 0 {
-		if err := l.commit(ctx, l.out.pending[0]); err != nil {
+		if err := l.commit(ctx, l.out.pending[0], permanent); err != nil {
 			return err
 		}
 		l.out.pending = l.out.pending[1:]
@@ -211,7 +256,9 @@ func (l *lane) flush(ctx context.Context) error {
 
 // commit commits b. When ctx ends first the error is unknown and the attempt goes
 // on; the next commit of the same batch takes its answer.
-func (l *lane) commit(ctx context.Context, b journal.Batch) error {
+//
+// hopeless says which errors mean that the stream can never be written on.
+func (l *lane) commit(ctx context.Context, b journal.Batch, hopeless func(error) bool) error {
 	a := l.out.attempt
 	if a == nil || a.id != b.ID {
 		a = &attempt{id: b.ID, done: make(chan struct{})}
@@ -230,7 +277,7 @@ func (l *lane) commit(ctx context.Context, b journal.Batch) error {
 	switch {
 	case a.err == nil:
 		l.core.watch.notify()
-	case permanent(a.err):
+	case hopeless(a.err):
 		l.quarantine(a.err)
 	}
 	return a.err
@@ -260,13 +307,8 @@ func (l *lane) acquire(ctx context.Context) error {
 	return nil
 }
 
-// permanent reports whether the same batch can never succeed. A conflict over a
-// cell's handle is not of that kind: the handle is exchanged.
+// permanent reports whether a batch that must be written can never be.
 func permanent(err error) bool {
-	var moved *journal.ConflictError
-	if errors.As(err, &moved) {
-		return moved.What == journal.HeadIs || moved.Key == "" || !isCellKey(moved.Key)
-	}
 	switch fault.CodeOf(err) {
 	case fault.StaleEpoch, fault.InvalidRequest, fault.LimitExceeded, fault.Conflict:
 		return true
@@ -275,7 +317,17 @@ func permanent(err error) bool {
 	}
 }
 
-func isCellKey(key string) bool {
-	kind, _, ok := journal.SplitKey(key)
-	return ok && kind == recordCell
+// standsAlone is permanent for a batch of new work, which may find that another has
+// taken its key: a cell's handle is then exchanged, and a receipt or a held act that
+// has moved is the caller's to hear of.
+func standsAlone(err error) bool {
+	var moved *journal.ConflictError
+	if !errors.As(err, &moved) {
+		return permanent(err)
+	}
+	if moved.What == journal.HeadIs || moved.Key == "" {
+		return true
+	}
+	kind, _, ok := journal.SplitKey(moved.Key)
+	return !ok || kind == recordSession
 }

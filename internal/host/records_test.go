@@ -43,7 +43,7 @@ func TestEventsAreSelected(t *testing.T) {
 	r.run(t, c, "a", "1")
 	r.run(t, c, "b", "needle = 1/0")
 	r.run(t, c, "a", "2")
-	all := rowsFor(t, c, control.EventQuery{})
+	all := rowsFor(t, c, control.EventQuery{Not: []string{"audit.dispatch"}})
 	if len(all) != 10 || all[0].ID >= all[1].ID || all[0].Digest == "" || all[0].Stream != "session/a" {
 		t.Fatalf("all: %+v", all)
 	}
@@ -57,10 +57,10 @@ func TestEventsAreSelected(t *testing.T) {
 		"not kinds": {control.EventQuery{Session: "b", Not: []string{"cell.started", "cell.completed"}}, []string{"session.opened", "kernel.reset"}},
 		"failed":    {control.EventQuery{Failed: true}, []string{"cell.completed"}},
 		"text":      {control.EventQuery{Grep: "needle", Kinds: []string{"cell.started"}}, []string{"cell.started"}},
-		"after":     {control.EventQuery{AfterID: all[8].ID}, []string{"cell.completed"}},
+		"after":     {control.EventQuery{AfterID: all[8].ID, Not: []string{"audit.dispatch"}}, []string{"cell.completed"}},
 		"first":     {control.EventQuery{Max: 2}, []string{"session.opened", "kernel.reset"}},
 		"since":     {control.EventQuery{Since: time.Now().Add(time.Hour)}, nil},
-		"tail":      {control.EventQuery{Max: 3, Tail: true}, []string{"cell.completed", "cell.started", "cell.completed"}},
+		"tail":      {control.EventQuery{Max: 3, Tail: true}, []string{"cell.started", "audit.dispatch", "cell.completed"}},
 		"tail of b": {control.EventQuery{Session: "b", Max: 1, Tail: true}, []string{"cell.completed"}},
 		"rare tail": {control.EventQuery{Kinds: []string{"session.opened"}, Max: 1, Tail: true}, []string{"session.opened"}},
 		"long tail": {control.EventQuery{Session: "b", Max: 100, Tail: true, AfterID: all[5].ID}, []string{"cell.started", "cell.completed"}},
@@ -90,7 +90,7 @@ func TestATailIsFollowed(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var seqs []int64
-	err := c.Events(ctx, control.EventQuery{Tail: true, Max: 2, Follow: true}, func(e control.EventRow) error {
+	err := c.Events(ctx, control.EventQuery{Session: "s", Tail: true, Max: 2, Follow: true}, func(e control.EventRow) error {
 		if seqs = append(seqs, e.Seq); len(seqs) == 2 {
 			r.run(t, c, "s", "1")
 		}
@@ -115,7 +115,7 @@ func TestAStuckFollowerSlowsNobody(t *testing.T) {
 	stuck := make(chan struct{})
 	var seen []control.EventRow
 	go func() {
-		ended <- c.Events(ctx, control.EventQuery{Follow: true}, func(e control.EventRow) error {
+		ended <- c.Events(ctx, control.EventQuery{Session: "s", Follow: true}, func(e control.EventRow) error {
 			if len(seen) == 0 {
 				close(stuck)
 				<-goOn
@@ -173,11 +173,11 @@ func TestVerifyTellsAlteredFromTruncated(t *testing.T) {
 	c := r.open(t)
 	r.run(t, c, "s", "1")
 	fresh, err := c.Verify(t.Context())
-	if err != nil || fresh.Code != "" || fresh.Events != 4 || len(fresh.Warnings) != 1 {
+	if err != nil || fresh.Code != "" || fresh.Events != 5 || len(fresh.Warnings) != 1 {
 		t.Errorf("without anchors: %+v, %v", fresh, err)
 	}
 	a, err := c.Anchor(t.Context())
-	if err != nil || a.Events != 4 || a.Streams != 1 || a.Key == "" {
+	if err != nil || a.Events != 5 || a.Streams != 2 || a.Key == "" {
 		t.Errorf("anchor %+v, %v", a, err)
 	}
 	sound, err := c.Verify(t.Context())
@@ -190,10 +190,10 @@ func TestVerifyTellsAlteredFromTruncated(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := host.VerifyDir(t.Context(), r.dir); err != nil || got.Code != "" || got.Events != 5 {
+	if got, err := host.VerifyDir(t.Context(), r.dir); err != nil || got.Code != "" || got.Events != 6 {
 		t.Errorf("offline: %+v, %v", got, err)
 	}
-	if u, err := host.UsageDir(t.Context(), r.dir); err != nil || u.Events != 5 || u.DatabaseBytes == 0 {
+	if u, err := host.UsageDir(t.Context(), r.dir); err != nil || u.Events != 6 || u.DatabaseBytes == 0 {
 		t.Errorf("offline usage: %+v, %v", u, err)
 	}
 	sql(t, r.dir, `DROP TRIGGER events_are_not_deleted; DELETE FROM events WHERE seq > 3`)

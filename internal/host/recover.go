@@ -58,8 +58,12 @@ func (c *Core) recover(ctx context.Context, left []supervise.Remains) error {
 			return err
 		}
 	}
-	c.recovered = recoveredText(cells, namespaces, aside)
-	if cells+namespaces+aside > 0 {
+	acts, err := c.recoverActs(ctx)
+	if err != nil {
+		return err
+	}
+	c.recovered = recoveredText(cells, namespaces, acts, aside)
+	if cells+namespaces+acts+aside > 0 {
 		c.log.Warn("an earlier core did not stop in order", "recovery", c.recovered)
 	}
 	return nil
@@ -146,11 +150,14 @@ func (l *lane) salvage(done *event.CellCompletedV2, left supervise.Remains) stri
 	return fmt.Sprintf("%d bytes that the cell had printed were found", done.Spool.Total)
 }
 
-func recoveredText(cells, namespaces, aside int) string {
-	if cells+namespaces+aside == 0 {
+func recoveredText(cells, namespaces, acts, aside int) string {
+	if cells+namespaces+acts+aside == 0 {
 		return "nothing was open"
 	}
 	text := fmt.Sprintf("cells interrupted: %d, namespaces lost: %d", cells, namespaces)
+	if acts > 0 {
+		text += fmt.Sprintf(", acts unknown: %d", acts)
+	}
 	if aside > 0 {
 		text += fmt.Sprintf(", sessions set aside: %d", aside)
 	}

@@ -310,11 +310,11 @@ func TestStatusAndUsage(t *testing.T) {
 	c := r.open(t)
 	r.run(t, c, "s", strings.Repeat("#", 20_000))
 	status, err := c.Status(t.Context())
-	if err != nil || status.Store.State != "ok" || status.Store.Synchronous != "full" || status.Events != 4 || status.Sessions != 1 || status.Epoch != 1 || status.LastRecovery != "nothing was open" {
+	if err != nil || status.Store.State != "ok" || status.Store.Synchronous != "full" || status.Events != 5 || status.Sessions != 1 || status.Epoch != 1 || status.LastRecovery != "nothing was open" {
 		t.Errorf("status %+v, %v", status, err)
 	}
 	u, err := c.Usage(t.Context())
-	if err != nil || u.Events != 4 || u.Artifacts != 1 || u.ArtifactBytes != 20_000 || u.PayloadBytes == 0 || u.DatabaseBytes+u.WALBytes == 0 || u.RuntimeBytes == 0 || u.AvailableBytes == 0 {
+	if err != nil || u.Events != 5 || u.Artifacts != 1 || u.ArtifactBytes != 20_000 || u.PayloadBytes == 0 || u.DatabaseBytes+u.WALBytes == 0 || u.RuntimeBytes == 0 || u.AvailableBytes == 0 {
 		t.Errorf("usage %+v, %v", u, err)
 	}
 }

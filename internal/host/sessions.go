@@ -198,8 +198,7 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// Resume implements control.Sessions.
-func (c *Core) Resume(ctx context.Context, id string, by event.Actor) (control.Session, error) {
+func (c *Core) resume(ctx context.Context, id string, by event.Actor) (control.Session, error) {
 	l, err := c.known(ctx, id)
 	if err != nil {
 		return control.Session{}, err
@@ -210,14 +209,14 @@ func (c *Core) Resume(ctx context.Context, id string, by event.Actor) (control.S
 	if living {
 		return l.row(), nil
 	}
-	a := newAct(func(l *lane) error {
+	a := newChore(func(l *lane) error {
 		return l.ensureWorker(c.hard, opening{by: validActor(by)})
 	})
 	return l.perform(ctx, a, func() error { return l.enqueueFirst(a) })
 }
 
 // perform waits for an act that enqueue has queued.
-func (l *lane) perform(ctx context.Context, a *act, enqueue func() error) (control.Session, error) {
+func (l *lane) perform(ctx context.Context, a *chore, enqueue func() error) (control.Session, error) {
 	if err := enqueue(); err != nil {
 		return control.Session{}, err
 	}
@@ -233,33 +232,33 @@ func (l *lane) perform(ctx context.Context, a *act, enqueue func() error) (contr
 	}
 }
 
-// CloseSession implements control.Sessions. The close is on record before the worker
+// closeSession closes a session. The close is on record before the worker
 // is asked to leave.
-func (c *Core) CloseSession(ctx context.Context, id string, by event.Actor) (control.Session, error) {
+func (c *Core) closeSession(ctx context.Context, id string, by event.Actor) (control.Session, error) {
 	l, err := c.known(ctx, id)
 	if err != nil {
 		return control.Session{}, err
 	}
 	by = validActor(by)
 	e := ending{by, "the session was closed by " + actorText(by)}
-	a := newAct(func(l *lane) error {
+	a := newChore(func(l *lane) error {
 		err := l.endOnRecord(e, event.SessionClosedV1{By: by, Reason: "closed on request"})
 		return l.halfDone(err, "close session", "its close is not on record")
 	})
 	return l.perform(ctx, a, func() error { return l.enqueueEnding(a, e) })
 }
 
-// ResetNamespace implements control.Sessions: what runs is ended at once, and a
+// resetNamespace starts a session over: what runs is ended at once, and a
 // new generation is started. While the journal refuses the end of an idle one, it
 // lives on.
-func (c *Core) ResetNamespace(ctx context.Context, id string, by event.Actor) (control.Session, error) {
+func (c *Core) resetNamespace(ctx context.Context, id string, by event.Actor) (control.Session, error) {
 	l, err := c.known(ctx, id)
 	if err != nil {
 		return control.Session{}, err
 	}
 	by = validActor(by)
 	e := ending{by, resetText + " by " + actorText(by)}
-	a := newAct(func(l *lane) error {
+	a := newChore(func(l *lane) error {
 		err := l.endOnRecord(e)
 		if err == nil {
 			err = l.ensureWorker(c.hard, opening{by: by, reason: event.ResetOperator})

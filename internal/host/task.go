@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/worker"
@@ -17,6 +18,7 @@ type cellTask struct {
 	queued  time.Time
 	began   time.Time // when its code was sent
 	feed    *feed
+	row     *event.AuditDispatchV1 // committed with the intent, nil when nobody was asked
 
 	// ctx ends when the cell is to stop; its cause is a *stopError.
 	ctx   context.Context
@@ -97,17 +99,17 @@ func (t *cellTask) finish(result control.CellResult, err error) {
 func (t *cellTask) refuse(err error) { t.finish(control.CellResult{}, err) }
 
 // act is a task without a result of its own.
-type act struct {
+type chore struct {
 	run  func(l *lane) error
 	done chan struct{}
 	err  error
 }
 
-func newAct(run func(l *lane) error) *act { return &act{run: run, done: make(chan struct{})} }
+func newChore(run func(l *lane) error) *chore { return &chore{run: run, done: make(chan struct{})} }
 
-func (a *act) do(l *lane) { a.refuse(a.run(l)) }
+func (a *chore) do(l *lane) { a.refuse(a.run(l)) }
 
-func (a *act) refuse(err error) {
+func (a *chore) refuse(err error) {
 	a.err = err
 	close(a.done)
 }

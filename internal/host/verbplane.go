@@ -1,0 +1,142 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/gate"
+	"github.com/reeve-run/reeve/internal/control"
+	"github.com/reeve-run/reeve/internal/dispatch"
+	"github.com/reeve-run/reeve/internal/packs/act"
+	"github.com/reeve-run/reeve/internal/packs/audit"
+	"github.com/reeve-run/reeve/internal/packs/catalogue"
+	"github.com/reeve-run/reeve/internal/packs/held"
+	"github.com/reeve-run/reeve/internal/packs/local"
+	"github.com/reeve-run/reeve/internal/packs/runtime"
+	"github.com/reeve-run/reeve/internal/packs/workbench"
+	"github.com/reeve-run/reeve/verbs"
+)
+
+// serveVerbs puts the verb plane together: auditor, packs, gate, dispatcher.
+func (c *Core) serveVerbs(ctx context.Context) error {
+	var err error
+	if c.auditor, err = newAuditor(ctx, c); err != nil {
+		return err
+	}
+	registry, err := verbs.Build(verbs.Config{Packs: c.packs()})
+	if err != nil {
+		return err
+	}
+	c.registry = registry
+	c.dispatcher, err = dispatch.New(dispatch.Options{
+		Registry: registry, Ledger: ledger{c}, Log: c.log, Work: c.work, Reads: dispatch.Reads(c.config.Audit.Reads),
+	})
+	if err != nil {
+		return err
+	}
+	c.loadPolicy()
+	go c.auditor.run(c.hard)
+	return nil
+}
+
+// packs are what this binary can do; a pack is trusted because it stands here
+// (VD-091).
+func (c *Core) packs() []verbs.Pack {
+	return []verbs.Pack{
+		catalogue.Pack(desk{c}),
+		runtime.Pack(desk{c}),
+		workbench.Pack(desk{c}),
+		local.Pack(),
+		act.Pack(acts{c}),
+		held.Pack(queue{c}),
+		audit.Pack(desk{c}),
+	}
+}
+
+// work is the state of the work scope of a session. No scope can be opened yet, so
+// none is authorized.
+func (c *Core) work(string) gate.Work { return gate.Work{Discipline: c.config.Work.Discipline} }
+
+// loadPolicy puts the operator's policy in force, or the shipped one when there is
+// none. One that cannot be used refuses everything: the operator hears it from every
+// denial, and nothing passes meanwhile.
+func (c *Core) loadPolicy() {
+	sources, err := PolicySources(c.dirs.root)
+	if err != nil {
+		c.dispatcher.SetPolicy(nil, err)
+		return
+	}
+	set, err := gate.Load(sources)
+	if err != nil {
+		c.log.Error("the policy cannot be used: every act is refused", "cause", err)
+	}
+	c.dispatcher.SetPolicy(set, err)
+}
+
+// PolicyDir is where an operator's policies lie in a data directory.
+func PolicyDir(root string) string { return filepath.Join(root, "policy") }
+
+// PolicySources reads the policies of a data directory: every *.cedar in it, or the
+// shipped one when the directory does not exist. An empty directory is an error: it
+// is not the same as having said nothing.
+func PolicySources(root string) ([]gate.Source, error) {
+	dir := PolicyDir(root)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return []gate.Source{gate.DefaultSource()}, nil
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "read policy", dir)
+	}
+	var sources []gate.Source
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".cedar") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Unavailable, "read policy", e.Name())
+		}
+		sources = append(sources, gate.Source{Name: e.Name(), Text: text})
+	}
+	if len(sources) == 0 {
+		return nil, fault.New(fault.Usage, "read policy", dir, "there is no .cedar file in it").
+			WithNext("write one (reeve policy show prints the shipped one), or remove the directory")
+	}
+	return sources, nil
+}
+
+// caller is who asks, as dispatch knows it.
+func (c *Core) caller(by event.Actor, session, workspace string, agent bool) dispatch.Caller {
+	return dispatch.Caller{
+		Identity: verbs.Identity{Actor: verbs.NewActor(by.Kind, by.Name)},
+		By:       by, Session: session, Workspace: workspace, Agent: agent,
+	}
+}
+
+// Registry implements catalogue.Source.
+func (d desk) Registry() *verbs.Registry { return d.core.registry }
+
+// Build implements catalogue.Source.
+func (d desk) Build() map[string]string {
+	return map[string]string{"version": control.Version, "host": d.core.host.ID}
+}
+
+// Stats implements catalogue.Source.
+func (d desk) Stats(ctx context.Context) (map[string]int64, error) {
+	u, err := d.core.Usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := d.core.countSessions(ctx)
+	return map[string]int64{
+		"events": u.Events, "sessions": int64(sessions), "artifacts": u.Artifacts, "artifact_bytes": u.ArtifactBytes,
+		"database_bytes": u.DatabaseBytes, "verbs": int64(len(d.core.registry.Catalogue("", ""))),
+	}, err
+}
