@@ -29,7 +29,12 @@ type conn struct {
 }
 
 func open(path string, flags lite.OpenFlags, synchronous int, pragmas ...string) (*conn, error) {
-	raw, err := lite.OpenConn(path, flags)
+	return openAs(path, path, flags, synchronous, pragmas...)
+}
+
+// openAs opens the file path by another name for it, such as a URI.
+func openAs(name, path string, flags lite.OpenFlags, synchronous int, pragmas ...string) (*conn, error) {
+	raw, err := lite.OpenConn(name, flags)
 	if err != nil {
 		return nil, classify(err, "open journal", path)
 	}

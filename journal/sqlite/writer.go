@@ -103,7 +103,14 @@ func (w *writer) open() error {
 	// Checkpoints are the writer's own, between groups, not inside a commit that
 	// somebody waits for. The log keeps its file: rewriting it in place is cheaper to
 	// sync than growing it.
-	c, err := open(w.store.path, lite.OpenReadWrite, w.store.synchronous(),
+	name, flags, err := w.store.path, lite.OpenReadWrite, error(nil)
+	if !w.store.opt.Unsafe {
+		flags |= lite.OpenURI
+		if name, err = logURI(w.store.path); err != nil {
+			return err
+		}
+	}
+	c, err := openAs(name, w.store.path, flags, w.store.synchronous(),
 		"journal_mode=WAL", "wal_autocheckpoint=0", "journal_size_limit="+strconv.Itoa(walKeep))
 	if err != nil {
 		return err
