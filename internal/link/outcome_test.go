@@ -172,6 +172,7 @@ func TestAHandlerThatRunsOutOfTimeStillAnswers(t *testing.T) {
 		l := newPipes()
 		stop := serveOn(t, l, link.ServerOptions{Admit: anybody, Handler: func(ctx context.Context, _ link.Call) ([]byte, error) {
 			<-ctx.Done()
+			time.Sleep(50 * time.Millisecond) // to say what has come of it
 			return nil, fault.Wrap(ctx.Err(), fault.Timeout, "work", "")
 		}})
 		c := client(t, link.ClientOptions{Dial: l.dial, Admit: anybody})

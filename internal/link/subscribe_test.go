@@ -12,13 +12,22 @@ import (
 	"github.com/reeve-run/reeve/internal/link"
 )
 
-// counting sends as many events as a method is called, "endless" without end.
+// counting sends as many events as a method is called, "endless" without end, and
+// "hold" a few before it waits.
 func counting(ended chan<- error) link.Subscriber {
 	return func(ctx context.Context, c link.Call, emit func([]byte) error) (err error) {
 		defer func() { ended <- err }()
 		most := -1
 		switch c.Method {
 		case "endless":
+		case "hold":
+			for n := range 20 {
+				if err := emit(fmt.Appendf(nil, "%d", n)); err != nil {
+					return err
+				}
+			}
+			<-ctx.Done()
+			return ctx.Err()
 		case "fail":
 			return fault.New(fault.NotFound, "follow", "x", "gone")
 		case "panic":
@@ -77,7 +86,7 @@ func TestSubscriptions(t *testing.T) {
 	_, _ = within("a failure"), within("a panic")
 
 	enough := errors.New("enough")
-	if err := follow(t.Context(), "endless", func(n string) error {
+	if err := follow(t.Context(), "hold", func(n string) error {
 		if n == "10" {
 			return enough
 		}
@@ -86,11 +95,11 @@ func TestSubscriptions(t *testing.T) {
 		t.Errorf("left by its reader: %v", err)
 	}
 	if err := within("left by its reader"); err == nil {
-		t.Error("an endless subscription has come to its end")
+		t.Error("a subscription that waits has come to its end")
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := follow(ctx, "endless", func(n string) error {
+	if err := follow(ctx, "hold", func(n string) error {
 		if n == "10" {
 			cancel()
 		}
