@@ -11,7 +11,7 @@ import (
 
 // identifying are the settings that decide what a request means. Limits and times
 // only decide how long it takes.
-var identifying = []string{"worker.python"}
+var identifying = []string{"audit.reads", "work.discipline", "worker.python"}
 
 // Identity is what a core of the data directory dir and its clients must agree on.
 // It is read from the files that are the same for all of them, the managed one and

@@ -28,6 +28,8 @@ type Client struct {
 	http  *http.Client
 	start func(context.Context) error // nil: never starts a core
 	core  Hello
+
+	framing framing
 }
 
 var _ Service = (*Client)(nil)

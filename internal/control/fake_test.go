@@ -25,6 +25,7 @@ type service struct {
 	execute  func(ctx context.Context, r control.ExecuteRequest, progress func(control.CellProgress)) (control.CellResult, error)
 	follow   func(ctx context.Context, q control.EventQuery, row func(control.EventRow) error) error
 	inter    func(cell string)
+	request  func(ctx context.Context, r control.RequestCall) (control.RequestAnswer, error)
 }
 
 func newService() *service {
@@ -212,8 +213,12 @@ func (s *service) Processes(context.Context) ([]control.Process, error) {
 
 func (s *service) Shutdown(_ context.Context, by event.Actor) error { return s.note("Shutdown", by) }
 
-func (s *service) Request(_ context.Context, r control.RequestCall) (control.RequestAnswer, error) {
-	return give[control.RequestAnswer](s.note("Request", r))
+func (s *service) Request(ctx context.Context, r control.RequestCall) (control.RequestAnswer, error) {
+	err := s.note("Request", r)
+	if s.request != nil {
+		return s.request(ctx, r)
+	}
+	return give[control.RequestAnswer](err)
 }
 
 var (

@@ -57,6 +57,13 @@ func asCore() bool {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := newService()
+	if string(mode) == "hangs" {
+		s.request = func(ctx context.Context, _ control.RequestCall) (control.RequestAnswer, error) {
+			record(dir, "asked", "asked\n")
+			<-ctx.Done()
+			return control.RequestAnswer{}, ctx.Err()
+		}
+	}
 	l, err := control.Listen(dir)
 	if err != nil {
 		panic(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/config"
+	"github.com/reeve-run/reeve/internal/configid"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/link"
 )
@@ -19,17 +20,10 @@ import (
 // linked is a client of the link of dir's core, as configured by the files of dir.
 func linked(t testing.TB, dir string) *link.Client {
 	t.Helper()
-	id, err := config.Identity(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := link.NewClient(link.ClientOptions{
-		Client: "test", Version: control.Version, Identity: id,
+	c := link.NewClient(link.ClientOptions{
+		Client: "test", Version: control.Version, Identity: func() (configid.Identity, error) { return config.Identity(dir) },
 		Dial: func(ctx context.Context) (net.Conn, error) { return control.DialLink(ctx, dir) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

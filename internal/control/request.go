@@ -2,8 +2,16 @@ package control
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/internal/link"
 )
 
 // RequestCall is a text of the ops language and what stands beside it (VD-002). Who
@@ -24,6 +32,10 @@ type RequestCall struct {
 	Visible      []string    `json:"visible_namespaces"`
 	Process      string      `json:"process_ref"`
 	TimeoutMS    int64       `json:"timeout_ms"` // 0: the core's own (VD-009)
+
+	// Reads is the caller's finding that every operation only reads: a client may then
+	// ask again when the answer was lost (VD-148).
+	Reads bool `json:"-"`
 }
 
 // RequestAnswer is the envelope of a request, or a plan, as JSON text. Failed: no
@@ -40,7 +52,35 @@ type Verbs interface {
 	Request(ctx context.Context, c RequestCall) (RequestAnswer, error)
 }
 
-// Request implements Service.
+// transit is what an answer that a core gives at its limit may take to arrive.
+const transit = 5 * time.Second
+
+// Request implements Service. It goes by the link: when the caller cancels after the
+// core has the request, what came of it is waited for (VD-010).
 func (c *Client) Request(ctx context.Context, r RequestCall) (v RequestAnswer, err error) {
-	return v, c.effect(ctx, "request", "/v1/request", r, &v)
+	const op = "request"
+	for r.RequestID == 0 {
+		var b [8]byte
+		rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+		r.RequestID = binary.BigEndian.Uint64(b[:])
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return v, fault.Wrap(err, fault.InvalidRequest, op, "")
+	}
+	timeout := link.NoTimeout
+	if r.TimeoutMS > 0 {
+		timeout = time.Duration(r.TimeoutMS)*time.Millisecond + transit
+	}
+	body, err = c.frames().Call(ctx, link.Request{
+		Method: op, Body: body, Timeout: timeout,
+		RequestID: strconv.FormatUint(r.RequestID, 10), Replay: r.Reads || r.Plan,
+	})
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(body, &v); err != nil {
+		return v, fault.Wrap(err, fault.Internal, op, "answer of the core")
+	}
+	return v, nil
 }

@@ -51,8 +51,10 @@ type ClientOptions struct {
 	Dial     func(ctx context.Context) (net.Conn, error)
 	Client   string // mcp, cli, …
 	Version  string // of reeve
-	Identity configid.Identity
 	ReadOnly bool
+	// Identity reads the configuration. It is asked for each connection, since files
+	// may have changed between two; nil: the zero identity.
+	Identity func() (configid.Identity, error)
 
 	// Start starts a core when nothing listens; nil: none is started.
 	Start func(ctx context.Context) error
@@ -69,7 +71,6 @@ type ClientOptions struct {
 // It is safe for concurrent use.
 type Client struct {
 	o        ClientOptions
-	own      greeting
 	instance string
 
 	conn   atomic.Pointer[clientConn] // nil before the first
@@ -80,9 +81,8 @@ type Client struct {
 	violations atomic.Int64
 }
 
-// NewClient makes a Client, which connects at its first call. The error is of the
-// identity.
-func NewClient(o ClientOptions) (*Client, error) {
+// NewClient makes a Client, which connects at its first call.
+func NewClient(o ClientOptions) *Client {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -93,9 +93,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	for _, r := range fallbacks {
 		c.counts[r] = new(atomic.Int64)
 	}
-	var err error
-	c.own, err = greetingOf(o.Identity)
-	return c, err
+	return c
 }
 
 // Close ends the connection. Open calls end as if the core had gone.
@@ -265,9 +263,13 @@ func (c *Client) open(ctx context.Context) (*clientConn, error) {
 // greet sends the handshake and reads what the core says to it.
 func (c *Client) greet(p *pipe) (Core, error) {
 	const op = "greet core"
-	err := p.write(&frame{kind: handshake, hello: &hello{
+	own, err := c.identify()
+	if err != nil {
+		return Core{}, err
+	}
+	err = p.write(&frame{kind: handshake, hello: &hello{
 		min: oldest, max: newest, client: c.o.Client, version: c.o.Version,
-		configID: c.own.id, config: c.own.text, readOnly: c.o.ReadOnly,
+		configID: own.id, config: own.text, readOnly: c.o.ReadOnly,
 	}})
 	if err != nil && isFault(err) {
 		return Core{}, err
@@ -290,7 +292,7 @@ func (c *Client) greet(p *pipe) (Core, error) {
 	case f.hello.protocol < oldest || f.hello.protocol > newest:
 		return Core{}, refused(fault.New(fault.Unavailable, op, "", "it chose protocol %d of %d to %d", f.hello.protocol, oldest, newest).Retryable(), ProtocolMismatch)
 	}
-	fields, err := c.own.differ(f.hello, configid.Diff)
+	fields, err := own.differ(f.hello, configid.Diff)
 	if err != nil {
 		return Core{}, refused(fault.Wrap(err, fault.Unavailable, op, ""), ParseFailure)
 	}
@@ -298,6 +300,17 @@ func (c *Client) greet(p *pipe) (Core, error) {
 		return Core{}, err
 	}
 	return Core{Version: f.hello.version, PID: int(f.hello.pid), Protocol: int(f.hello.protocol)}, nil
+}
+
+func (c *Client) identify() (greeting, error) {
+	if c.o.Identity == nil {
+		return greetingOf(configid.Identity{})
+	}
+	id, err := c.o.Identity()
+	if err != nil {
+		return greeting{}, err
+	}
+	return greetingOf(id)
 }
 
 // Core is what a core said of itself.

@@ -136,6 +136,37 @@ func identity(t testing.TB, set func(i *configid.Identity)) configid.Identity {
 	return i
 }
 
+func reading(i configid.Identity) func() (configid.Identity, error) {
+	return func() (configid.Identity, error) { return i, nil }
+}
+
+// The configuration is read again for each connection: a client that outlives a core
+// gets on with the next one, which was started after a change.
+func TestTheIdentityIsReadForEachConnection(t *testing.T) {
+	t.Attr("requirement", "VD-133")
+	t.Parallel()
+	path := socket(t)
+	gate := "old"
+	setting := func() configid.Identity { return identity(t, func(i *configid.Identity) { i.Text("gate", gate) }) }
+	stop := serve(t, path, link.ServerOptions{Handler: echo, Identity: setting()})
+	c := client(t, link.ClientOptions{Dial: dialer(path), Identity: func() (configid.Identity, error) { return setting(), nil }})
+	if _, err := c.Call(t.Context(), ask(false)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	gate = "new"
+	serve(t, path, link.ServerOptions{Handler: echo, Identity: setting()})
+	if _, err := c.Call(t.Context(), ask(false)); err != nil {
+		t.Errorf("with the next core: %v", err)
+	}
+	broken := client(t, link.ClientOptions{Dial: dialer(path), Identity: func() (configid.Identity, error) {
+		return configid.Identity{}, fault.New(fault.Usage, "read settings", "x", "broken")
+	}})
+	if _, err := broken.Call(t.Context(), ask(false)); !fault.HasCode(err, fault.Usage) {
+		t.Errorf("with a file that cannot be read: %v", err)
+	}
+}
+
 // A client of another configuration is refused with the names of all fields that
 // differ and no value of either; of embedders the core may have more.
 func TestConfigurationsAreCompared(t *testing.T) {
@@ -154,7 +185,7 @@ func TestConfigurationsAreCompared(t *testing.T) {
 		"two fields differ": {func(i *configid.Identity) { i.Text("gate", "mine"); i.Text("packs", "kg") }, false, "gate, packs"},
 	} {
 		elsewhere := 0
-		cl := client(t, link.ClientOptions{Dial: dialer(path), Identity: identity(t, c.set), ReadOnly: c.readOnly,
+		cl := client(t, link.ClientOptions{Dial: dialer(path), Identity: reading(identity(t, c.set)), ReadOnly: c.readOnly,
 			Fallback: func(context.Context, link.Request) ([]byte, error) { elsewhere++; return nil, nil }})
 		_, err := cl.Call(t.Context(), ask(true))
 		if c.differ == "" {
@@ -227,7 +258,7 @@ func TestFallbacks(t *testing.T) {
 		for _, strict := range []bool{false, true} {
 			var elsewhere atomic.Int64
 			cl := client(t, link.ClientOptions{
-				Dial: dialer(c.path), Identity: identity(t, nil), Strict: strict,
+				Dial: dialer(c.path), Identity: reading(identity(t, nil)), Strict: strict,
 				Fallback: func(_ context.Context, r link.Request) ([]byte, error) { elsewhere.Add(1); return r.Body, nil },
 			})
 			body, err := cl.Call(t.Context(), ask(false))

@@ -81,10 +81,7 @@ func client(t testing.TB, o link.ClientOptions) *link.Client {
 	if o.Client == "" {
 		o.Client = "test"
 	}
-	c, err := link.NewClient(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := link.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
