@@ -93,13 +93,13 @@ func logURI(path string) (string, error) {
 
 // at is the structure at an address of the engine's memory, which Go's collector
 // knows nothing of.
-func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) } //nolint:gosec // as said
 
 // The engine keeps functions as addresses of Go function values. address gives that
 // of one declared at the top level, which never moves; function undoes it.
-func address[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
+func address[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) } //nolint:gosec // as said
 
-func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
+func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) } //nolint:gosec // as said
 
 type (
 	openFunc  = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) int32
@@ -140,7 +140,7 @@ func writeLog(tls *libc.TLS, file, buf uintptr, n int32, off int64) int32 {
 		}
 		l.at = off
 	}
-	l.data = append(l.data, unsafe.Slice(at[byte](buf), n)...)
+	l.data = append(l.data, unsafe.Slice(at[byte](buf), n)...) //nolint:gosec // SQLite lends n bytes at buf
 	return engine.SQLITE_OK
 }
 
@@ -150,7 +150,8 @@ func (l *logFile) flush(tls *libc.TLS, file uintptr) int32 {
 	defer func() { l.data = l.data[:0] }()
 	off := l.at
 	for piece := range slices.Chunk(l.data, onePiece) {
-		code := function[rangeFunc](l.plain.FxWrite)(tls, file, uintptr(unsafe.Pointer(&piece[0])), int32(len(piece)), off)
+		from := uintptr(unsafe.Pointer(&piece[0])) //nolint:gosec // l keeps the bytes, and Go does not move them
+		code := function[rangeFunc](l.plain.FxWrite)(tls, file, from, int32(len(piece)), off)
 		if code != engine.SQLITE_OK {
 			return code
 		}

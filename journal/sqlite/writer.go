@@ -103,12 +103,13 @@ func (w *writer) open() error {
 	// Checkpoints are the writer's own, between groups, not inside a commit that
 	// somebody waits for. The log keeps its file: rewriting it in place is cheaper to
 	// sync than growing it.
-	name, flags, err := w.store.path, lite.OpenReadWrite, error(nil)
+	name, flags := w.store.path, lite.OpenReadWrite
 	if !w.store.opt.Unsafe {
-		flags |= lite.OpenURI
-		if name, err = logURI(w.store.path); err != nil {
+		uri, err := logURI(w.store.path)
+		if err != nil {
 			return err
 		}
+		name, flags = uri, flags|lite.OpenURI
 	}
 	c, err := openAs(name, w.store.path, flags, w.store.synchronous(),
 		"journal_mode=WAL", "wal_autocheckpoint=0", "journal_size_limit="+strconv.Itoa(walKeep))
