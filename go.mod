@@ -3,6 +3,7 @@ module github.com/reeve-run/reeve
 go 1.26.0
 
 require (
+	github.com/aymanbagabas/go-udiff v0.3.1
 	github.com/cedar-policy/cedar-go v1.9.2
 	github.com/go-json-experiment/json v1.27.2
 	github.com/google/go-cmp v0.7.0

@@ -16,10 +16,12 @@ import (
 	"github.com/reeve-run/reeve/internal/packs/act"
 	"github.com/reeve-run/reeve/internal/packs/audit"
 	"github.com/reeve-run/reeve/internal/packs/catalogue"
+	"github.com/reeve-run/reeve/internal/packs/evidence"
 	"github.com/reeve-run/reeve/internal/packs/held"
 	"github.com/reeve-run/reeve/internal/packs/local"
 	"github.com/reeve-run/reeve/internal/packs/runtime"
 	"github.com/reeve-run/reeve/internal/packs/workbench"
+	"github.com/reeve-run/reeve/internal/packs/workspace"
 	"github.com/reeve-run/reeve/verbs"
 )
 
@@ -53,6 +55,8 @@ func (c *Core) packs() []verbs.Pack {
 		runtime.Pack(desk{c}),
 		workbench.Pack(desk{c}),
 		local.Pack(),
+		workspace.Pack(c.workspaceOptions()),
+		evidence.Pack(desk{c}),
 		act.Pack(acts{c}),
 		held.Pack(queue{c}),
 		audit.Pack(desk{c}),
