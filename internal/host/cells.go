@@ -31,7 +31,7 @@ func (c *Core) execute(ctx context.Context, r control.ExecuteRequest, row *event
 		return control.CellResult{}, err
 	}
 	if l.phase() == session.Unopened {
-		if err := workspace(r.Workspace); err != nil {
+		if err := checkWorkspace(r.Workspace); err != nil {
 			return control.CellResult{}, err
 		}
 	}
@@ -76,8 +76,8 @@ func badSession(op, id string) error {
 	return fault.New(fault.InvalidRequest, op, id, "a session id is 1 to 128 of A-Z a-z 0-9 _ . -")
 }
 
-// workspace checks the directory that cells of a new session start in.
-func workspace(dir string) error {
+// checkWorkspace checks the directory that cells of a new session start in.
+func checkWorkspace(dir string) error {
 	const op = "open session in"
 	if !filepath.IsAbs(dir) {
 		return fault.New(fault.InvalidRequest, op, dir, "the workspace must be an absolute path")

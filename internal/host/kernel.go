@@ -41,7 +41,7 @@ func (l *lane) ensureWorker(ctx context.Context, o opening) error {
 		return err
 	}
 	if l.state.Phase == session.Unopened {
-		if err := workspace(o.workspace); err != nil {
+		if err := checkWorkspace(o.workspace); err != nil {
 			return err
 		}
 	} else {

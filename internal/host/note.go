@@ -73,7 +73,7 @@ func (l *lane) writeNote(n *note) error {
 		return quarantined(l.id, broken)
 	}
 	if l.state.Phase == session.Unopened {
-		if err := workspace(n.open.workspace); err != nil {
+		if err := checkWorkspace(n.open.workspace); err != nil {
 			return err
 		}
 		n.step.events = append([]event.Payload{

@@ -68,6 +68,20 @@ func artifactsOf(e *journal.Stored) (sums []string, err error) {
 		if p.Spool != nil && !slices.Contains(sums, p.Spool.SHA256) {
 			sums = append(sums, p.Spool.SHA256)
 		}
+	case event.ActFinished:
+		var p struct {
+			Files []event.FileChange `json:"files"`
+		}
+		if err = json.Unmarshal(e.Payload, &p); err != nil {
+			return nil, err
+		}
+		for _, f := range p.Files {
+			for _, sum := range []*string{f.Before, f.After} {
+				if sum != nil {
+					sums = append(sums, *sum)
+				}
+			}
+		}
 	}
 	return sums, err
 }
