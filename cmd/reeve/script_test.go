@@ -54,6 +54,7 @@ func TestScripts(t *testing.T) {
 			"running":  running,
 			"session":  nameSession,
 			"complete": complete,
+			"id":       keepID,
 		},
 	})
 }
@@ -192,4 +193,13 @@ func nameSession(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 	ts.Setenv("SESSION", all[0].Session)
 	ts.Logf("SESSION=%s", fmt.Sprint(all[0].Session))
+}
+
+// keepID sets a variable to the id that stands alone on standard output.
+func keepID(ts *testscript.TestScript, neg bool, args []string) {
+	id := strings.TrimSpace(ts.ReadFile("stdout"))
+	if neg || len(args) != 1 || id == "" || strings.ContainsAny(id, " \n") {
+		ts.Fatalf("usage: id NAME, after a command that prints one: %q", id)
+	}
+	ts.Setenv(args[0], id)
 }

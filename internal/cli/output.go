@@ -121,7 +121,7 @@ func (a *app) trace(format string, args ...any) {
 }
 
 // ownCommand finds commands that a text tells a person to run.
-var ownCommand = regexp.MustCompile(`\breeve (anchor|cell|doctor|down|du|events|init|ns|ps|session|status|up|verify)\b`)
+var ownCommand = regexp.MustCompile(`\breeve (act|anchor|can|cell|doctor|down|du|events|held|init|ns|pack|policy|ps|receipt|request|session|status|up|verify)\b`)
 
 // here makes the commands in a text work as written: with the data directory that
 // this one was given.

@@ -227,7 +227,7 @@ hash-chained journal.`,
 	for _, c := range []*cobra.Command{
 		a.cmdInit(), a.cmdUp(), a.cmdDown(), a.cmdStatus(), a.cmdPS(), a.cmdDoctor(), a.cmdVersion(), a.cmdCompletion(),
 		a.cmdCell(), a.cmdSession(), a.cmdNS(), a.cmdEvents(), a.cmdVerify(), a.cmdAnchor(), a.cmdDU(),
-		a.cmdMCP(), a.cmdDemo(), a.cmdCore(),
+		a.cmdRequest(), a.cmdPack(), a.cmdHeld(), a.cmdAct(), a.cmdMCP(), a.cmdDemo(), a.cmdCore(),
 	} {
 		root.AddCommand(c)
 	}
