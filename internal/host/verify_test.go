@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -46,6 +47,15 @@ func TestVerifyWhereNothingMayBeWritten(t *testing.T) {
 func freeze(t *testing.T, dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
+		files, err := filepath.Glob(filepath.Join(dir, "reeve.db*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.Chmod(f, 0o400); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := os.Chmod(dir, 0o500); err != nil {
 			t.Fatal(err)
 		}
