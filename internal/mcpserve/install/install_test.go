@@ -291,7 +291,10 @@ func TestLinkAndModeStay(t *testing.T) {
 	o := place(t, "codex", "user")
 	dir := filepath.Join(o.Getenv("HOME"), ".codex")
 	real := filepath.Join(t.TempDir(), "dotfiles.toml")
-	if err := os.WriteFile(real, []byte("model = 'x'\n"), 0o640); err != nil {
+	if err := os.WriteFile(real, []byte("model = 'x'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(real, 0o640); err != nil { // whatever the umask is
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
