@@ -78,6 +78,13 @@ func TestStartRefusesAJournalShorterThanSigned(t *testing.T) {
 			if _, after := os.Stat(r.dir + "/reeve.db"); errors.Is(before, fs.ErrNotExist) != errors.Is(after, fs.ErrNotExist) {
 				t.Errorf("the file: before %v, after %v", before, after)
 			}
+			verdict := tt.want
+			if strings.Contains(name, "spoiled") {
+				verdict = fault.Altered // of the note, which is the graver
+			}
+			if r, err := host.VerifyDir(t.Context(), r.dir); err != nil || r.Code != string(verdict) {
+				t.Errorf("verify: %+v, %v", r, err)
+			}
 			_, accept, found := strings.Cut(f.Next, "as it is, ")
 			if out, err := exec.Command("/bin/sh", "-c", accept).CombinedOutput(); !found || err != nil {
 				t.Fatalf("%q: %v\n%s", f.Next, err, out)

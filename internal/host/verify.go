@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/reeve-run/reeve/fault"
@@ -74,7 +76,35 @@ func (c *Core) Anchor(ctx context.Context) (control.AnchorReport, error) {
 // VerifyDir verifies a data directory whose core is down. It changes nothing but
 // the lock, which it holds meanwhile, and works where nothing may be changed.
 func VerifyDir(ctx context.Context, dir string) (control.VerifyReport, error) {
+	d, err := findDirs(dir)
+	if err != nil {
+		return control.VerifyReport{}, err
+	}
+	if r, ok := d.emptied(); ok {
+		return r, nil
+	}
 	return offline(ctx, dir, verify)
+}
+
+// emptied is the report on a directory whose journal is not there at all, although a
+// note has signed one. It is no file that could be opened.
+func (d dirs) emptied() (control.VerifyReport, bool) {
+	info, err := os.Stat(d.db)
+	if err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return control.VerifyReport{}, false
+	}
+	signed, note, problems := anchor.In(d.anchors).Newest()
+	if signed.Events == 0 {
+		return control.VerifyReport{}, false
+	}
+	r := control.VerifyReport{
+		Code: string(fault.Truncated), Warnings: []string{},
+		Text: "the journal is gone or empty; " + note + " signed " + itoa(signed.Events) + " events",
+	}
+	for _, p := range problems {
+		r.Warnings = append(r.Warnings, p.Error())
+	}
+	return r, true
 }
 
 // UsageDir measures a data directory whose core is down.
