@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -114,6 +115,9 @@ func TestTornLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
+	// The log ends in zeros, which are not torn: a header, then frames of a page each.
+	const header, frame = 32, 24 + 4096
+	log = log[:header+(len(bytes.TrimRight(log, "\x00"))-header+frame-1)/frame*frame]
 	last := int64(n)
 	for _, cut := range []int{0, 1, 100, 4095, 4096, 4097, 10_000, 50_000, len(log) / 2} {
 		torn := filepath.Join(t.TempDir(), "reeve.db")

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"math"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -14,9 +15,11 @@ import (
 )
 
 // SQLite writes a commit to its log as two small writes for each page: half of what
-// a commit costs beside the sync. logVFS is the machine's file system with one
-// difference: what is written to a log one after the other is collected, and goes to
-// the file in one write before anything else is done with it.
+// a commit costs beside the sync. And while the log grows, the sync has to record its
+// new length, which doubles it. logVFS is the machine's file system with two
+// differences: what is written to a log one after the other is collected, and goes to
+// the file in one write before anything else is done with it; and a log grows by
+// growth bytes of zeros at a time, which no reader takes for a transaction.
 //
 // A transaction becomes valid, and visible to readers, after the sync of the log. So
 // this is only for a connection that syncs every commit; readers, which have files
@@ -31,13 +34,18 @@ const (
 	// onePiece is what goes into one write. SQLite's own looks at the low 17 bits of a
 	// length.
 	onePiece = 1 << 16
+	// growth is a few dozen pages: one commit in ten records a new length.
+	growth = 1 << 18
 )
+
+var zeros [onePiece]byte
 
 // logFile is the log of one connection.
 type logFile struct {
 	plain *engine.Tsqlite3_io_methods // of the machine's file system
 	at    int64                       // where data belongs
 	data  []byte
+	size  int64 // nothing that matters is past it
 }
 
 // logs holds the open logs by SQLite's handle of the file.
@@ -121,6 +129,7 @@ func openLog(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr) i
 		return engine.SQLITE_OK // the log is written page by page
 	}
 	l := &logFile{plain: at[engine.Tsqlite3_io_methods](*methods)}
+	l.size = l.length(tls, file)
 	ours := at[engine.Tsqlite3_io_methods](made)
 	*ours = *l.plain
 	ours.FxClose, ours.FxRead, ours.FxWrite = address(closeLog), address(readLog), address(writeLog)
@@ -148,9 +157,18 @@ func writeLog(tls *libc.TLS, file, buf uintptr, n int32, off int64) int32 {
 // the error met its first write: SQLite rolls back.
 func (l *logFile) flush(tls *libc.TLS, file uintptr) int32 {
 	defer func() { l.data = l.data[:0] }()
-	off := l.at
-	for piece := range slices.Chunk(l.data, onePiece) {
-		from := uintptr(unsafe.Pointer(&piece[0])) //nolint:gosec // l keeps the bytes, and Go does not move them
+	if code := l.write(tls, file, l.data, l.at); code != engine.SQLITE_OK {
+		return code
+	}
+	if end := l.at + int64(len(l.data)); end > l.size {
+		l.grow(tls, file, end)
+	}
+	return engine.SQLITE_OK
+}
+
+func (l *logFile) write(tls *libc.TLS, file uintptr, data []byte, off int64) int32 {
+	for piece := range slices.Chunk(data, onePiece) {
+		from := uintptr(unsafe.Pointer(&piece[0])) //nolint:gosec // the caller keeps the bytes, and Go does not move them
 		code := function[rangeFunc](l.plain.FxWrite)(tls, file, from, int32(len(piece)), off)
 		if code != engine.SQLITE_OK {
 			return code
@@ -158,6 +176,32 @@ func (l *logFile) flush(tls *libc.TLS, file uintptr) int32 {
 		off += int64(len(piece))
 	}
 	return engine.SQLITE_OK
+}
+
+// length is that of the file, or more than any when it cannot be told: what is there
+// must not be written over.
+func (l *logFile) length(tls *libc.TLS, file uintptr) int64 {
+	out := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(int64(0))))
+	if out == 0 {
+		return math.MaxInt64
+	}
+	defer libc.Xfree(tls, out)
+	if function[outFunc](l.plain.FxFileSize)(tls, file, out) != engine.SQLITE_OK {
+		return math.MaxInt64
+	}
+	return *at[int64](out)
+}
+
+// grow writes zeros from end on, where the file has ended before. That there is no
+// room for them does not matter.
+func (l *logFile) grow(tls *libc.TLS, file uintptr, end int64) {
+	l.size = end
+	for l.size < end+growth {
+		if l.write(tls, file, zeros[:], l.size) != engine.SQLITE_OK {
+			return
+		}
+		l.size += int64(len(zeros))
+	}
 }
 
 func readLog(tls *libc.TLS, file, buf uintptr, n int32, off int64) int32 {
@@ -173,7 +217,11 @@ func truncateLog(tls *libc.TLS, file uintptr, size int64) int32 {
 	if code := l.flush(tls, file); code != engine.SQLITE_OK {
 		return code
 	}
-	return function[sizeFunc](l.plain.FxTruncate)(tls, file, size)
+	code := function[sizeFunc](l.plain.FxTruncate)(tls, file, size)
+	if code == engine.SQLITE_OK {
+		l.size = size
+	}
+	return code
 }
 
 func syncLog(tls *libc.TLS, file uintptr, flags int32) int32 {
