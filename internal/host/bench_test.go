@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/reeve-run/reeve/internal/host"
 )
@@ -17,11 +19,17 @@ func BenchmarkCell(b *testing.B) {
 	c := r.open(b)
 	r.run(b, c, "s", "x = 1")
 	b.ReportAllocs()
+	var took []time.Duration
 	for b.Loop() {
+		began := time.Now()
 		if res := r.run(b, c, "s", "x"); res.Status != "ok" {
 			b.Fatalf("got %+v", res)
 		}
+		took = append(took, time.Since(began))
 	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/10].Microseconds()), "p10-µs")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 }
 
 // BenchmarkStartAfterKill starts a core where one with 50 living sessions was
