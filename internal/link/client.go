@@ -255,9 +255,7 @@ func (c *Client) open(ctx context.Context) (*clientConn, error) {
 		_ = conn.Close() // unused, or closed already
 		return nil, err
 	}
-	cc := newClientConn(p, peer)
-	go cc.read()
-	return cc, nil
+	return newClientConn(p, peer), nil
 }
 
 // greet sends the handshake and reads what the core says to it.

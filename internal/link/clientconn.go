@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -11,15 +12,21 @@ import (
 )
 
 // clientConn is one connection of a Client.
+// Whoever waits on it reads for all: there is no goroutine between a frame and the
+// caller that it is for. While nobody waits nobody reads, and that the core has gone
+// is seen by the next write.
 type clientConn struct {
 	p    *pipe
 	core Core
+
+	turn chan struct{} // holds a token while nobody reads
 
 	sending sync.Mutex // held from taking an id until its frame is written: ids rise on the wire
 	mu      sync.Mutex // guards what follows; never held while writing
 	last    uint64
 	open    map[uint64]*waiter
-	ended   bool // nothing can be sent any more
+	shut    bool // nothing can be sent any more; answers that are on their way still count
+	ended   bool // nothing can be read either
 }
 
 // waiter is an operation without an answer.
@@ -61,16 +68,24 @@ func (o outcome) unknown(r Request) error {
 }
 
 func newClientConn(p *pipe, core Core) *clientConn {
-	return &clientConn{p: p, core: core, open: map[uint64]*waiter{}}
+	c := &clientConn{p: p, core: core, turn: make(chan struct{}, 1), open: map[uint64]*waiter{}}
+	c.turn <- struct{}{}
+	return c
 }
 
 func (c *clientConn) usable() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.ended
+	return !c.shut && !c.ended
 }
 
-// close ends the connection from this side; read sees it.
+func (c *clientConn) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
+}
+
+// close ends the connection from this side; whoever reads sees it.
 func (c *clientConn) close() { _ = c.p.conn.Close() }
 
 // send hands one operation over. The error is of the frame, a fault, or means that
@@ -79,7 +94,7 @@ func (c *clientConn) send(f *frame, w *waiter) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	c.mu.Lock()
-	if c.ended {
+	if c.shut || c.ended {
 		c.mu.Unlock()
 		return errGone
 	}
@@ -91,17 +106,24 @@ func (c *clientConn) send(f *frame, w *waiter) error {
 	if err == nil {
 		return nil
 	}
-	c.forget(f.id)
-	if !isFault(err) {
-		c.close()
-	}
+	c.mu.Lock()
+	c.shut = c.shut || !isFault(err)
+	c.mu.Unlock()
+	c.remove(f.id)
 	return err
 }
 
-func (c *clientConn) forget(id uint64) {
+// remove takes an operation out. The last one closes a connection that is shut.
+func (c *clientConn) remove(id uint64) *waiter {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	w := c.open[id]
 	delete(c.open, id)
+	done := c.shut && len(c.open) == 0
+	c.mu.Unlock()
+	if done {
+		c.close()
+	}
+	return w
 }
 
 // exchange sends r and waits for what becomes of it. limit is ctx with the request's
@@ -118,10 +140,8 @@ func (c *clientConn) exchange(ctx, limit context.Context, r Request) outcome {
 		}
 		return outcome{state: notSent, err: err}
 	}
-	select {
-	case o := <-w.answer:
+	if o, ok := c.await(limit, w); ok {
 		return o
-	case <-limit.Done():
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		if o, ok := c.cancelled(limit, f.id, w); ok {
@@ -129,43 +149,75 @@ func (c *clientConn) exchange(ctx, limit context.Context, r Request) outcome {
 		}
 	}
 	select {
-	case o := <-w.answer:
+	case o := <-w.answer: // at the last moment
 		return o
 	default:
 	}
-	c.forget(f.id)
+	// The exchange goes on: an answer that nobody read would stop the core's writing.
+	go c.await(context.WithoutCancel(limit), w)
 	return outcome{state: late, err: context.Cause(limit)}
 }
 
 // cancelled tells the core that the caller has cancelled, and waits for the outcome
 // until the request's deadline, which the cancel has not moved.
 func (c *clientConn) cancelled(limit context.Context, id uint64, w *waiter) (outcome, bool) {
-	go func() { _ = c.p.write(&frame{kind: cancel, id: id}) }() // when it cannot be written, read ends the wait
+	go func() { _ = c.p.write(&frame{kind: cancel, id: id}) }() // when it cannot be written, the wait sees why
 	wait := outcomeWait
 	if at, ok := limit.Deadline(); ok {
 		wait = time.Until(at)
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case o := <-w.answer:
-		return o, true
-	case <-t.C:
-		return outcome{}, false
+	ctx, stop := context.WithTimeout(context.WithoutCancel(limit), wait)
+	defer stop()
+	return c.await(ctx, w)
+}
+
+// await waits for the answer to w until ctx ends, and reads while nobody else does.
+func (c *clientConn) await(ctx context.Context, w *waiter) (outcome, bool) {
+	for {
+		select {
+		case o := <-w.answer:
+			return o, true
+		default:
+		}
+		select {
+		case o := <-w.answer:
+			return o, true
+		case <-ctx.Done():
+			return outcome{}, false
+		case <-c.turn:
+			c.read(ctx, w)
+			c.turn <- struct{}{}
+			if c.over() && len(w.answer) == 0 {
+				return outcome{state: lost, err: errGone}, true // w waits for nothing of the core's
+			}
+		}
 	}
 }
 
-// read owns the reading side until the connection ends.
-func (c *clientConn) read() {
-	for {
+// read reads until there is an answer for w, ctx ends or the connection does. It is
+// called with the turn.
+func (c *clientConn) read(ctx context.Context, w *waiter) {
+	woken := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		_ = c.p.conn.SetReadDeadline(time.Unix(1, 0)) // long past; a connection that takes none has ended
+		close(woken)
+	})
+	for len(w.answer) == 0 {
 		f, err := c.p.read(MaxFrame)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
 		if err == nil {
 			err = c.take(&f)
 		}
 		if err != nil {
 			c.end(err)
-			return
+			break
 		}
+	}
+	if !unhook() {
+		<-woken
+		_ = c.p.conn.SetReadDeadline(time.Time{})
 	}
 }
 
@@ -202,11 +254,7 @@ func (c *clientConn) take(f *frame) error {
 
 // settle answers an operation. One that is not waited for any more is let go.
 func (c *clientConn) settle(id uint64, o outcome) {
-	c.mu.Lock()
-	w := c.open[id]
-	delete(c.open, id)
-	c.mu.Unlock()
-	if w != nil {
+	if w := c.remove(id); w != nil {
 		w.answer <- o
 	}
 }
@@ -229,23 +277,34 @@ func (c *clientConn) event(f *frame) error {
 		return nil
 	default:
 	}
-	delete(c.open, f.id)
 	c.mu.Unlock()
+	c.abandon(f.id)
 	w.answer <- outcome{state: answered, err: refused(
 		fault.New(fault.LimitExceeded, "subscribe", "", "events come faster than they are taken").Retryable(), SlowReader)}
-	go c.leave(f.id)
 	return nil
 }
 
-func (c *clientConn) leave(id uint64) { _ = c.p.write(&frame{kind: unsubscribe, id: id}) }
+// abandon ends a subscription from this side. Until the core has heard of it, what it
+// still sends is read and dropped.
+func (c *clientConn) abandon(id uint64) {
+	rest := &waiter{answer: make(chan outcome, 1)}
+	c.mu.Lock()
+	_, open := c.open[id]
+	if open {
+		c.open[id] = rest
+	}
+	c.mu.Unlock()
+	if !open {
+		return
+	}
+	go func() {
+		_ = c.p.write(&frame{kind: unsubscribe, id: id}) // when it cannot be written, the wait ends too
+		c.await(context.Background(), rest)
+	}()
+}
 
 // end settles everything that is open when the connection is over.
 func (c *clientConn) end(err error) {
-	c.mu.Lock()
-	c.ended = true
-	all := c.open
-	c.open = map[uint64]*waiter{}
-	c.mu.Unlock()
 	c.close()
 	o := outcome{state: lost, err: err}
 	var announced errEnd
@@ -254,7 +313,11 @@ func (c *clientConn) end(err error) {
 	} else if errors.Is(err, io.EOF) {
 		o.err = errGone
 	}
-	for _, w := range all {
-		w.answer <- o
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for id, w := range c.open {
+		delete(c.open, id)
+		w.answer <- o // there is room: it is its only one
 	}
 }

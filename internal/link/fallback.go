@@ -10,10 +10,10 @@ import (
 // fallbacks are the reasons that are counted (VD-146).
 var fallbacks = []Reason{ConfigMismatch, NamespaceMismatch, NoSocket, ParseFailure, ProtocolMismatch}
 
-// elsewhere reports whether a request may be answered without the link. A core that
+// otherWay reports whether a request may be answered without the link. A core that
 // means another configuration or namespace is no reason: nobody else would be right
 // either.
-func elsewhere(why Reason) bool {
+func otherWay(why Reason) bool {
 	return why == NoSocket || why == ParseFailure || why == ProtocolMismatch
 }
 
@@ -38,7 +38,7 @@ func (c *Client) instead(ctx, limit context.Context, r Request, err error) ([]by
 	}
 	c.o.Log.Log(ctx, level, "the link is not used", "reason", string(why), "cause", err)
 	switch {
-	case !elsewhere(why) || c.o.Fallback == nil:
+	case !otherWay(why) || c.o.Fallback == nil:
 		return nil, err
 	case c.o.Strict:
 		c.violations.Add(1)

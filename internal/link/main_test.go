@@ -20,6 +20,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(benchEnv); path != "" {
+		os.Exit(serveBench(path))
+	}
 	status := reevetest.Main(m)
 	if err := goleak.Find(); err != nil && status == 0 {
 		fmt.Fprintln(os.Stderr, err)

@@ -2,11 +2,11 @@ package link
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +20,12 @@ const stuck = 30 * time.Second
 // writing is for everybody.
 type pipe struct {
 	conn net.Conn
-	in   *bufio.Reader
+
+	// What of a frame has been read so far belongs to whoever reads.
+	in     *bufio.Reader
+	header [headerSize]byte
+	headed int
+	text   []byte
 
 	writing sync.Mutex // held for one frame; guards what follows
 	buf     []byte
@@ -33,37 +38,37 @@ func newPipe(conn net.Conn) *pipe {
 }
 
 // read returns the next frame. The error is io.EOF at an end between frames, and
-// fault.InvalidRequest or fault.LimitExceeded for what is no frame.
+// fault.InvalidRequest or fault.LimitExceeded for what is no frame. After a read
+// deadline it goes on where it was.
 func (p *pipe) read(limit int) (frame, error) {
-	var header [headerSize]byte
-	if _, err := io.ReadFull(p.in, header[:]); err != nil {
-		return frame{}, err
+	for p.headed < headerSize {
+		n, err := p.in.Read(p.header[p.headed:])
+		p.headed += n
+		if err != nil {
+			if p.headed > 0 {
+				err = cutOff(err)
+			}
+			return frame{}, err
+		}
 	}
-	n := int(binary.BigEndian.Uint32(header[:]))
-	if n > limit {
-		return frame{}, fault.New(fault.LimitExceeded, "read frame", "", "%d bytes are over the limit of %d", n, limit)
+	want := int(binary.BigEndian.Uint32(p.header[:]))
+	if want > limit {
+		return frame{}, fault.New(fault.LimitExceeded, "read frame", "", "%d bytes are over the limit of %d", want, limit)
 	}
-	text, err := readExactly(p.in, n)
-	if err != nil {
-		return frame{}, err
+	for len(p.text) < want {
+		// Memory is taken as bytes come, not as a header promises them.
+		if len(p.text) == cap(p.text) {
+			p.text = slices.Grow(p.text, min(want-len(p.text), max(len(p.text), 64<<10)))
+		}
+		n, err := p.in.Read(p.text[len(p.text):min(cap(p.text), want)])
+		p.text = p.text[:len(p.text)+n]
+		if err != nil {
+			return frame{}, cutOff(err)
+		}
 	}
+	text := p.text
+	p.headed, p.text = 0, nil // the text is the frame's from here on
 	return decodeFrame(text)
-}
-
-// readExactly takes memory as bytes come, not as a header promises them.
-func readExactly(r io.Reader, n int) ([]byte, error) {
-	const atOnce = 64 << 10
-	if n <= atOnce {
-		text := make([]byte, n)
-		_, err := io.ReadFull(r, text)
-		return text, cutOff(err)
-	}
-	var b bytes.Buffer
-	b.Grow(atOnce)
-	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
-		return nil, cutOff(err)
-	}
-	return b.Bytes(), nil
 }
 
 func cutOff(err error) error {

@@ -293,10 +293,10 @@ func (c *serverConn) stop() {
 
 // farewell tells the client that what it has no answer to has not begun: every
 // operation that was admitted is answered by now, and none is admitted since. The
-// client closes; one that does not is cut off.
+// client closes; one that is not reading just now learns it with its next request.
 func (c *serverConn) farewell() {
 	c.p.refuse(fault.New(fault.Unavailable, "serve link", "", "the core is stopping").Retryable(), Closing)
-	if err := c.p.conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := c.p.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 		_ = c.p.conn.Close()
 	}
 }

@@ -29,6 +29,10 @@ func (c *Client) Subscribe(ctx context.Context, r Request, f func(body []byte) e
 	if err := conn.send(open, w); err != nil {
 		return outcome{err: err}.unsent(r)
 	}
+	// Reading goes on while f is at work, so that others are not kept waiting.
+	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go conn.await(reading, &waiter{answer: make(chan outcome, 1)})
 	for {
 		select {
 		case body := <-w.events:
@@ -61,10 +65,4 @@ func (w *waiter) last(o outcome, r Request, f func([]byte) error) error {
 		}
 		return o.err
 	}
-}
-
-// abandon ends a subscription from this side.
-func (c *clientConn) abandon(id uint64) {
-	c.forget(id)
-	go c.leave(id)
 }
