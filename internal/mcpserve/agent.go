@@ -18,7 +18,7 @@ var toolFor = []struct {
 }
 
 // operators finds the commands for which there is no tool.
-var operators = regexp.MustCompile(`\breeve (?:anchor|cell|core|doctor|down|du|events|init|mcp|ns|policy|ps|session|up|verify|version)\b`)
+var operators = regexp.MustCompile(`\breeve (?:act|anchor|can|cell|core|doctor|down|du|events|held|init|mcp|ns|pack|policy|ps|receipt|request|session|up|verify|version)\b`)
 
 // inTools says a hint for the command line in terms of the tools, to a reader who
 // has those and perhaps no shell. What only a command can do is the operator's.

@@ -20,6 +20,7 @@ func TestHintsAreInTermsOfTools(t *testing.T) {
 		"run reeve ns reset s to try once more":                     "for the operator: run reeve ns reset s to try once more",
 		"run reeve verify, and use another session meanwhile":       "for the operator: run reeve verify, and use another session meanwhile",
 		"ask the operator to run: reeve policy test":                "ask the operator to run: reeve policy test",
+		"do not repeat it: reeve act show a-1 tells its outcome":    "for the operator: do not repeat it: reeve act show a-1 tells its outcome",
 		"try again, which starts it anew":                           "try again, which starts it anew",
 		"wait for one to end, interrupt one, or raise limits.queue": "wait for one to end, interrupt one, or raise limits.queue",
 		"use the reeve that made the file":                          "use the reeve that made the file",
