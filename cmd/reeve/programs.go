@@ -13,6 +13,7 @@ import (
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/cli"
+	"github.com/reeve-run/reeve/internal/config"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/demo"
 	"github.com/reeve-run/reeve/internal/host"
@@ -39,12 +40,25 @@ func serveMCP(ctx context.Context, o cli.MCPOptions) error {
 	if o.Debug {
 		level = slog.LevelDebug
 	}
+	registry, err := host.Catalogue()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	settings, err := config.Load(config.SystemSources(o.Dir))
+	if err != nil {
+		// The core says what is wrong with the settings, in an answer that the agent sees.
+		log.Warn("the settings cannot be read", "cause", err)
+		settings = config.Defaults()
+	}
 	return mcpserve.Stdio(ctx, mcpserve.Options{
+		Verbs:     registry.Catalogue("", ""),
+		Surface:   settings.MCP.Surface,
 		Dial:      func(ctx context.Context) (control.Service, error) { return control.Launch(ctx, o.Dir) },
 		Version:   control.Version,
 		Workspace: o.Workspace,
 		Session:   o.Session,
-		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		Log:       log,
 	})
 }
 

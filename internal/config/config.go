@@ -26,6 +26,7 @@ type Config struct {
 	Log    Log
 	Audit  Audit
 	Work   Work
+	MCP    MCP
 
 	origins map[string]Origin
 }
@@ -38,6 +39,11 @@ type Core struct {
 // Audit says how operations are recorded.
 type Audit struct {
 	Reads string // sync: a read waits a little for its row; async: never (VD-209)
+}
+
+// MCP says what MCP clients see.
+type MCP struct {
+	Surface string // request | agent | developer: which tools there are
 }
 
 // Work says what a change of the workspace needs.
@@ -104,6 +110,7 @@ func Defaults() Config {
 		Log:     Log{Level: "info"},
 		Audit:   Audit{Reads: "sync"},
 		Work:    Work{Discipline: "off"},
+		MCP:     MCP{Surface: "agent"},
 		origins: map[string]Origin{},
 	}
 	for _, k := range keys {

@@ -24,6 +24,7 @@ var keys = []setting{
 	owner,
 	choice("audit.reads", []string{"sync", "async"}, func(c *Config) *string { return &c.Audit.Reads }),
 	discipline,
+	choice("mcp.surface", []string{"request", "agent", "developer"}, func(c *Config) *string { return &c.MCP.Surface }),
 	limitCount("limits.queue", 1, 10_000, func(c *Config) *int { return &c.Limits.Queue }),
 	limitCount("limits.restarts", 1, 100, func(c *Config) *int { return &c.Limits.Restarts }),
 	idleStop,

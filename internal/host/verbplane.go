@@ -47,6 +47,12 @@ func (c *Core) serveVerbs(ctx context.Context) error {
 	return nil
 }
 
+// Catalogue is the registry of this build without anything that serves it (VD-096):
+// front ends describe verbs from it.
+func Catalogue() (*verbs.Registry, error) {
+	return verbs.Build(verbs.Config{Packs: (&Core{}).packs()})
+}
+
 // packs are what this binary can do; a pack is trusted because it stands here
 // (VD-091).
 func (c *Core) packs() []verbs.Pack {

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/reeve-run/reeve/event"
+	"github.com/reeve-run/reeve/verbs"
 	"github.com/reeve-run/reeve/worker"
 )
 
@@ -30,6 +31,10 @@ type Options struct {
 	// Session is used by calls that name none. Empty: a fresh one, so that two
 	// clients never share a namespace unless both name it.
 	Session string
+	// Verbs are the public verbs of this build: they stand in the description of the
+	// request tool. Surface is request, agent or developer; empty is agent.
+	Verbs   []*verbs.Verb
+	Surface string
 	Log     *slog.Logger
 	// Progress is the pause between two progress messages of a running cell.
 	// Zero: 5 s, half of what clients must be promised.

@@ -94,7 +94,15 @@ var (
 
 func yes(b bool) *bool { return &b }
 
+// SurfaceRequest is the profile of exactly one tool (VD-001). The others have the
+// tools that run cells beside it (VD-201).
+const SurfaceRequest = "request"
+
 func (s *Server) register() {
+	s.registerRequest()
+	if s.opt.Surface == SurfaceRequest {
+		return
+	}
 	s.protocol.AddTool(&mcp.Tool{
 		Name: "execute",
 		Description: "Run Python in a workbench that keeps names, imports and open objects from call to call. " +
