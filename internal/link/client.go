@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -29,7 +31,15 @@ const (
 	outcomeWait = 30 * time.Second
 	// greetWait bounds a handshake. A core that is slower is left to itself.
 	greetWait = 30 * time.Second
+
+	// A core that is ending takes connections until its socket is closed. It is looked
+	// for again, leaving times after ever longer pauses, before that is an error.
+	leaving    = 4
+	leaveAfter = 20 * time.Millisecond
 )
+
+// errLeft is in the error of a handshake that the other side left without a word.
+var errLeft = errors.New("it hung up without a word")
 
 // Request is one call.
 type Request struct {
@@ -212,6 +222,9 @@ func (c *Client) connect(ctx context.Context) (*clientConn, error) {
 		return nil, fault.New(fault.Unavailable, "call core", "", "the client is closed")
 	}
 	conn, err := c.open(ctx)
+	for n := 1; n <= leaving && errors.Is(err, errLeft) && pause(ctx, time.Duration(n)*leaveAfter); n++ {
+		conn, err = c.open(ctx)
+	}
 	if ReasonOf(err) == NoSocket && c.o.Start != nil {
 		if err := c.o.Start(ctx); err != nil {
 			return nil, refused(fault.Wrap(err, fault.CodeOf(err), "start core", ""), RespawnFailed)
@@ -279,6 +292,8 @@ func (c *Client) greet(p *pipe) (Core, error) {
 	case readErr == nil:
 	case isFault(readErr):
 		return Core{}, refused(fault.Wrap(readErr, fault.Unavailable, op, "").Retryable(), ParseFailure)
+	case errors.Is(readErr, io.EOF), errors.Is(readErr, syscall.ECONNRESET):
+		return Core{}, fault.Wrap(fmt.Errorf("%w: %w", errLeft, errors.Join(err, readErr)), fault.Unavailable, op, "").Retryable()
 	default:
 		return Core{}, fault.Wrap(errors.Join(err, readErr), fault.Unavailable, op, "").Retryable()
 	}
