@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -145,6 +146,42 @@ func TestSubscriptionsEndWithTheCore(t *testing.T) {
 	}
 	if err := c.Subscribe(t.Context(), link.Request{Method: "m", Body: []byte(`{}`)}, nil); !fault.HasCode(err, fault.Unavailable) {
 		t.Errorf("without a core: %v", err)
+	}
+}
+
+// Events are numbered, and a gap is no stream.
+func TestEventsHaveNoGap(t *testing.T) {
+	t.Attr("requirement", "VD-140")
+	t.Parallel()
+	path := socket(t)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p := peer{t, conn}
+		p.receive()
+		p.send("%s", handAck)
+		p.receive()
+		p.send(`{"kind":"subscribe_ack","id":1}`)
+		p.send(`{"kind":"event","id":1,"seq":1,"body":1}`)
+		p.send(`{"kind":"event","id":1,"seq":3,"body":3}`)
+		p.receive()
+		_ = conn.Close()
+	}()
+	c := client(t, link.ClientOptions{Dial: dialer(path)})
+	var got []string
+	err = c.Subscribe(t.Context(), link.Request{Method: "m", Body: []byte(`{}`)}, func(b []byte) error {
+		got = append(got, string(b))
+		return nil
+	})
+	if !fault.HasCode(err, fault.Unavailable) || len(got) != 1 {
+		t.Errorf("%v after %v", err, got)
 	}
 }
 
