@@ -24,14 +24,15 @@ import (
 // programs puts the parts together that the command line may not import.
 func programs() cli.Programs {
 	return cli.Programs{
-		Core:    host.Main,
-		MCP:     serveMCP,
-		Install: installMCP,
-		Demo:    runDemo,
-		Verify:  host.VerifyDir,
-		Usage:   host.UsageDir,
-		Probes:  append(pythonProbes(), probes...),
-		About:   map[string]string{"sqlite": lib.SQLITE_VERSION, "mcp": module("github.com/modelcontextprotocol/go-sdk")},
+		Core:     host.Main,
+		MCP:      serveMCP,
+		Install:  installMCP,
+		Demo:     runDemo,
+		Verify:   host.VerifyDir,
+		Usage:    host.UsageDir,
+		Policies: host.PolicySources,
+		Probes:   append(pythonProbes(), probes...),
+		About:    map[string]string{"sqlite": lib.SQLITE_VERSION, "mcp": module("github.com/modelcontextprotocol/go-sdk")},
 	}
 }
 

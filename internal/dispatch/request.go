@@ -8,7 +8,6 @@ import (
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/request"
-	"github.com/reeve-run/reeve/verbs"
 )
 
 // maxInFlight is how many operations or units of a request run beside each other
@@ -99,8 +98,10 @@ func (d *Dispatcher) boundary(ctx context.Context, c Caller, op *request.Op, at 
 }
 
 func (d *Dispatcher) ask(ctx context.Context, c Caller, op *request.Op, at Place) outcome {
-	if v, ok := d.o.Registry.Lookup(op.Tool); ok && v.Visibility == verbs.Internal && c.Agent {
-		return refuse(fault.New(fault.Denied, "permission denied for verb", v.Name, "it is an internal subhandler, which only the operator calls"))
+	if v, ok := d.o.Registry.Lookup(op.Tool); ok {
+		if err := internalTo(v, c); err != nil {
+			return refuse(err)
+		}
 	}
 	if c.Asked != nil {
 		asked := *c.Asked

@@ -22,11 +22,7 @@ func (d *Dispatcher) rule(ctx context.Context, o *operation) outcome {
 // ruled takes an operation past the gate and what stands behind it. stop means that
 // it does not go on, for the reason in its outcome.
 func (d *Dispatcher) ruled(ctx context.Context, o *operation) (out outcome, stop bool) {
-	facts, err := d.facts(ctx, o)
-	if err != nil && o.checked == nil {
-		o.checked = err
-	}
-	o.decision = d.decide(o, facts)
+	d.judge(ctx, o)
 	switch o.decision.Ruling {
 	case gate.Allow:
 	case gate.Deny:

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
@@ -136,14 +137,13 @@ func (d desk) Query(ctx context.Context, q audit.Query) ([]audit.Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		if e.ID <= q.AfterID || event.Kind(e.Kind) != event.AuditDispatch {
+		if e.ID <= q.AfterID {
 			continue
 		}
-		p, err := event.Decode(event.Kind(e.Kind), e.Version, e.Payload)
+		row, ok, err := auditRow(e)
 		if err != nil {
 			return nil, err
 		}
-		row, ok := p.(event.AuditDispatchV1)
 		if !ok || !matches(q, row) {
 			continue
 		}
@@ -161,6 +161,6 @@ func (d desk) Query(ctx context.Context, q audit.Query) ([]audit.Row, error) {
 func matches(q audit.Query, row event.AuditDispatchV1) bool {
 	is := func(want string, have *string) bool { return want == "" || have != nil && *have == want }
 	outcome := string(row.Outcome)
-	return is(q.Verb, &row.Verb) && is(q.Actor, &row.Actor) && is(q.Session, row.SessionID) &&
+	return strings.HasPrefix(row.ID, q.ID) && is(q.Act, row.Act) && is(q.Verb, &row.Verb) && is(q.Actor, &row.Actor) && is(q.Session, row.SessionID) &&
 		is(q.Outcome, &outcome) && is(q.RequestID, row.Resource.RequestID)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/reeve-run/reeve/internal/packs/evidence"
 	"github.com/reeve-run/reeve/internal/packs/held"
 	"github.com/reeve-run/reeve/internal/packs/local"
+	"github.com/reeve-run/reeve/internal/packs/policy"
 	"github.com/reeve-run/reeve/internal/packs/runtime"
 	"github.com/reeve-run/reeve/internal/packs/workbench"
 	"github.com/reeve-run/reeve/internal/packs/workspace"
@@ -66,6 +67,7 @@ func (c *Core) packs() []verbs.Pack {
 		act.Pack(acts{c}),
 		held.Pack(queue{c}),
 		audit.Pack(desk{c}),
+		policy.Pack(rulings{c}),
 	}
 }
 
@@ -117,7 +119,7 @@ func PolicySources(root string) ([]gate.Source, error) {
 	}
 	if len(sources) == 0 {
 		return nil, fault.New(fault.Usage, "read policy", dir, "there is no .cedar file in it").
-			WithNext("write one (reeve policy show prints the shipped one), or remove the directory")
+			WithNext("write one (reeve policy show --shipped prints the shipped one), or remove the directory")
 	}
 	return sources, nil
 }

@@ -11,6 +11,7 @@ import (
 
 // Query selects rows; empty members do not restrict.
 type Query struct {
+	ID, Act                                  string // ID may be a beginning
 	Verb, Actor, Session, Outcome, RequestID string
 	AfterID                                  int64
 	Limit                                    int
@@ -35,6 +36,8 @@ func Pack(l Log) verbs.Pack {
 			Name: "audit.query", Description: "Lists audit rows in order: the latest, or those after an event.",
 			Visibility: verbs.Public, Category: verbs.Assertive, Effect: verbs.Read, Query: true,
 			Params: []verbs.Param{
+				{Name: "id", Type: verbs.Text, Description: "Only the row of this id, or those whose id begins so."},
+				{Name: "act", Type: verbs.Text, Description: "Only rows of this act."},
 				{Name: "verb", Type: verbs.Text, Description: "Only rows of this verb."},
 				{Name: "actor", Type: verbs.Text, Description: "Only rows of this actor, as kind:id."},
 				{Name: "session", Type: verbs.Text, Description: "Only rows of this session."},
@@ -53,7 +56,7 @@ type handler struct{ log Log }
 // Handle implements verbs.Handler.
 func (h handler) Handle(ctx context.Context, call *verbs.Call) (verbs.Reply, error) {
 	rows, err := h.log.Query(ctx, Query{
-		Verb: call.Text("verb"), Actor: call.Text("actor"), Session: call.Text("session"), Outcome: call.Text("outcome"),
+		ID: call.Text("id"), Act: call.Text("act"), Verb: call.Text("verb"), Actor: call.Text("actor"), Session: call.Text("session"), Outcome: call.Text("outcome"),
 		RequestID: call.Text("request_id"), AfterID: call.Int("after", 0), Limit: int(min(max(call.Int("limit", 50), 1), 500)),
 	})
 	if err != nil {
