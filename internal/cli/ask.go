@@ -34,7 +34,7 @@ type entry struct {
 	Reason      string             `json:"reason,omitempty"`
 	Message     string             `json:"message,omitempty"`
 	Advisories  []request.Advisory `json:"advisories,omitempty"`
-	More        jsontext.Value     `json:",unknown"` // siblings of a verb's own
+	More        jsontext.Value     `json:",embed"` // siblings of a verb's own
 }
 
 // opFailure is why an operation did not succeed.
@@ -50,7 +50,7 @@ type opFailure struct {
 	Audit       string         `json:"audit_event_id,omitempty"`
 	Rules       []string       `json:"rules,omitempty"`
 	Facts       jsontext.Value `json:"facts,omitempty"`
-	More        jsontext.Value `json:",unknown"`
+	More        jsontext.Value `json:",embed"`
 }
 
 // boundaryCodes are the codes that the verb plane spells otherwise.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,16 +73,12 @@ func completeKinds(_ *cobra.Command, _ []string, begun string) ([]string, cobra.
 		done = begun[:i+1]
 	}
 	var found []string
-	for _, k := range kinds {
-		found = append(found, done+string(k))
+	for _, s := range event.Shapes() {
+		if name := done + string(s.Kind); !slices.Contains(found, name) {
+			found = append(found, name)
+		}
 	}
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// kinds are the event kinds of a session's stream.
-var kinds = []event.Kind{
-	event.SessionOpened, event.SessionClosed, event.KernelReset, event.KernelLost, event.KernelStopped,
-	event.CellStarted, event.CellCompleted, event.CellLateOutput,
 }
 
 // completeFields lets --fields of c complete the members of its data.

@@ -34,9 +34,9 @@ func TestCommandsOfTheContract(t *testing.T) {
 		}
 	})
 	want := []string{
-		"act list", "act settle", "act show", "act undo", "anchor", "cell interrupt", "cell list", "cell output", "cell run", "cell show",
+		"act list", "act settle", "act show", "act undo", "anchor", "can", "cell interrupt", "cell list", "cell output", "cell run", "cell show",
 		"completion install", "demo", "doctor", "down", "du", "events", "held approve", "held deny", "held list", "held show", "init", "mcp install",
-		"ns list", "ns names", "ns reset", "pack list", "pack search", "pack show", "ps", "request", "session close", "session list", "session resume", "session show",
+		"ns list", "ns names", "ns reset", "pack list", "pack search", "pack show", "policy diff", "policy explain", "policy show", "policy test", "ps", "receipt list", "receipt show", "request", "session close", "session list", "session resume", "session show",
 		"status", "up", "verify", "version",
 	}
 	slices.Sort(got)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/gate"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/durable"
 )
@@ -253,14 +254,39 @@ type made struct {
 	Dir     string `json:"dir"`
 	Created bool   `json:"created"`
 	Session string `json:"session"` // of the working directory
+	Policy  string `json:"policy"`  // file that was written, empty when there was a policy
+}
+
+// writePolicy puts the shipped policy into a data directory that has none, for the
+// operator to read and change. It returns the file, or nothing.
+func writePolicy(dir string) (string, error) {
+	in := filepath.Join(dir, "policy")
+	if _, err := os.Stat(in); !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	s := gate.DefaultSource()
+	// The directory appears with the file in it: an empty one is no policy.
+	making, err := os.MkdirTemp(dir, ".policy-")
+	if err != nil {
+		return "", fault.Wrap(err, fault.Unavailable, "write policy", in)
+	}
+	defer func() { _ = os.RemoveAll(making) }()
+	if err := durable.WriteFile(filepath.Join(making, s.Name), s.Text, 0o600); err != nil {
+		return "", err
+	}
+	if err := os.Rename(making, in); err != nil {
+		return "", fault.Wrap(err, fault.Unavailable, "write policy", in)
+	}
+	return filepath.Join(in, s.Name), nil
 }
 
 func (a *app) cmdInit() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Make the data directory and check that reeve can work",
-		Long: `Make the data directory, for this user only, and check what a first cell needs.
-Other commands make it as well; init is for knowing beforehand.`,
+		Long: `Make the data directory, for this user only, write the policy into it that says what
+agents may do, unless it has one, and check what a first cell needs. Other commands make
+the directory as well; init is for knowing beforehand.`,
 		Example: `  reeve init                      the default directory
   reeve init --dir /srv/reeve     another one
   reeve init && reeve cell run 'print("hello")'`,
@@ -275,6 +301,9 @@ Other commands make it as well; init is for knowing beforehand.`,
 			return failed(err)
 		}
 		m := made{Dir: dir, Created: errors.Is(statErr, os.ErrNotExist), Session: DefaultSession(a.io.WorkDir)}
+		if m.Policy, err = writePolicy(dir); err != nil {
+			return failed(err)
+		}
 		report := a.examine(ctx, dir, func(id string) bool {
 			return strings.HasPrefix(id, "python.") || strings.HasPrefix(id, "dir.") || strings.HasPrefix(id, "config.")
 		})
@@ -283,6 +312,9 @@ Other commands make it as well; init is for knowing beforehand.`,
 				p.line("made %s", dir)
 			} else {
 				p.line("%s is there already", dir)
+			}
+			if m.Policy != "" {
+				p.line("wrote %s: what agents may do, to be read and changed", m.Policy)
 			}
 			report.show(p, false)
 			if report.err() == nil {

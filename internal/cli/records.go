@@ -197,6 +197,7 @@ func filterText(q control.EventQuery) string {
 }
 
 func (a *app) cmdVerify() *cobra.Command {
+	var receipt, digest string
 	c := &cobra.Command{
 		Use:   "verify",
 		Short: "Check the whole journal against its digests and anchors",
@@ -204,14 +205,32 @@ func (a *app) cmdVerify() *cobra.Command {
 streams against the signed notes that reeve anchor made. Works with and without a
 running core and starts none.
 
+With --receipt it also says where the events of a receipt stand in the journal, and with
+--digest that they are those of a receipt that was kept elsewhere; this needs a core.
+
 Status: 0 good, 9 altered or truncated (error.code says which), 11 it could not be
 checked.`,
 		Example: `  reeve verify
   reeve verify --json --jq .error.code
+  reeve verify --receipt act_0193
   reeve verify --dir /backup/reeve`,
 	}
+	c.Flags().StringVar(&receipt, "receipt", "", "look for this receipt in it (act_… or aud_…)")
+	c.Flags().StringVar(&digest, "digest", "", "the digest of the receipt that was kept")
+	a.completeFlag(c, "receipt", a.completeActs(""))
 	completeFields(c, members(reflect.TypeFor[control.VerifyReport]()))
-	return a.does(c, func(ctx context.Context, _ []string) answer {
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if digest != "" && receipt == "" {
+			return fault.New(fault.Usage, "read arguments", "--digest", "it is the digest of a receipt, and none is named").WithNext("name it with --receipt")
+		}
+		return nil
+	}
+	return a.does(c, func(ctx context.Context, args []string) answer {
+		if receipt != "" {
+			return a.asks(func(ctx context.Context, c *control.Client, _ []string) answer {
+				return a.verifyReceipt(ctx, c, receipt, digest)
+			})(ctx, args)
+		}
 		ctx, cancel := a.bounded(ctx)
 		defer cancel()
 		r, err := offline(ctx, a, func(c *control.Client) (control.VerifyReport, error) { return c.Verify(ctx) }, a.programs.Verify)

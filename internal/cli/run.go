@@ -22,6 +22,7 @@ import (
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/gate"
 	"github.com/reeve-run/reeve/internal/control"
 )
 
@@ -55,8 +56,10 @@ type Programs struct {
 	// Verify and Usage read a data directory that no core has open.
 	Verify func(ctx context.Context, dir string) (control.VerifyReport, error)
 	Usage  func(ctx context.Context, dir string) (control.Usage, error)
-	Probes []Probe           // of doctor, beside its own
-	About  map[string]string // for version: component, version
+	// Policies are those of a data directory, or the shipped one.
+	Policies func(dir string) ([]gate.Source, error)
+	Probes   []Probe           // of doctor, beside its own
+	About    map[string]string // for version: component, version
 }
 
 // MCPOptions are what reeve mcp was told.
@@ -227,7 +230,8 @@ hash-chained journal.`,
 	for _, c := range []*cobra.Command{
 		a.cmdInit(), a.cmdUp(), a.cmdDown(), a.cmdStatus(), a.cmdPS(), a.cmdDoctor(), a.cmdVersion(), a.cmdCompletion(),
 		a.cmdCell(), a.cmdSession(), a.cmdNS(), a.cmdEvents(), a.cmdVerify(), a.cmdAnchor(), a.cmdDU(),
-		a.cmdRequest(), a.cmdPack(), a.cmdHeld(), a.cmdAct(), a.cmdMCP(), a.cmdDemo(), a.cmdCore(),
+		a.cmdRequest(), a.cmdPack(), a.cmdHeld(), a.cmdAct(), a.cmdReceipt(), a.cmdCan(), a.cmdPolicy(),
+		a.cmdMCP(), a.cmdDemo(), a.cmdCore(),
 	} {
 		root.AddCommand(c)
 	}

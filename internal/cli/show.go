@@ -67,6 +67,8 @@ func recordsOf(v jsontext.Value) []jsontext.Value {
 			return nil
 		}
 		rows = l.Items
+	default:
+		return nil
 	}
 	if slices.ContainsFunc(rows, func(r jsontext.Value) bool { return r.Kind() != '{' }) || len(rows) == 0 && v.Kind() == '[' {
 		return nil
