@@ -37,7 +37,7 @@ type direction struct {
 
 var (
 	composition = []string{"cmd", "internal/cli", "internal/host", "internal/mcpserve", "internal/demo", "internal/gen"}
-	domain      = []string{"fault", "canon", "event", "journal", "wire", "worker", "session", "work", "judgment", "request", "verbs", "gate", "llm", "python", "vectors"}
+	domain      = []string{"fault", "canon", "event", "journal", "wire", "worker", "session", "work", "judgment", "request", "verbs", "gate", "secret", "llm", "python", "vectors"}
 )
 
 // frontEnd is what everything that talks to a core through its control API may see.

@@ -32,11 +32,13 @@ func (d *Dispatcher) row(o *operation, out outcome) event.AuditDispatchV1 {
 		effect := string(o.verb.Effect)
 		row.Verb, row.Pack, row.Effect, row.Resource.WorkClass = o.verb.Name, &o.verb.Pack, &effect, effect
 	}
-	switch o.decision.Ruling {
-	case gate.Deny:
-		row.Decision, row.DenyReason = event.DecisionDeny, &o.decision.Reason
-	case gate.Error:
-		row.Decision, row.DenyReason = event.DecisionUnavailable, &o.decision.Reason
+	if o.decision.Ruling != gate.Allow {
+		// A rule may repeat what was asked (VD-101).
+		reason := d.o.Mask(o.decision.Reason)
+		row.Decision, row.DenyReason = event.DecisionDeny, &reason
+		if o.decision.Ruling == gate.Error {
+			row.Decision = event.DecisionUnavailable
+		}
 	}
 	for _, ob := range o.decision.Obligations {
 		row.Obligations = append(row.Obligations, event.Obligation{Kind: string(ob.Kind), Rule: ob.Rule, Detail: detail(ob)})

@@ -107,6 +107,7 @@ type Options struct {
 	Work     func(session string) gate.Work
 	Attended func() bool
 	Secrets  Secrets
+	Mask     func(text string) string // takes secrets out of what is logged and kept; nil leaves them
 	Hook     Hook
 	Reads    Reads
 	ReadOnly bool // the store takes no audit rows (VD-120)
@@ -150,6 +151,9 @@ func New(o Options) (*Dispatcher, error) {
 	}
 	if o.Work == nil {
 		o.Work = func(string) gate.Work { return gate.Work{Discipline: "off"} }
+	}
+	if o.Mask == nil {
+		o.Mask = func(text string) string { return text }
 	}
 	if o.Attended == nil {
 		o.Attended = func() bool { return false }

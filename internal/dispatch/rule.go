@@ -183,7 +183,7 @@ func (d *Dispatcher) denied(ctx context.Context, o *operation, err error, as eve
 	row.Outcome = as
 	if as == event.AuditDenied && row.Decision == event.DecisionAllow {
 		row.Decision = event.DecisionDeny
-		reason := err.Error()
+		reason := d.o.Mask(err.Error())
 		row.DenyReason = &reason
 	}
 	state := "owed"

@@ -23,6 +23,7 @@ import (
 	"github.com/reeve-run/reeve/internal/packs/runtime"
 	"github.com/reeve-run/reeve/internal/packs/workbench"
 	"github.com/reeve-run/reeve/internal/packs/workspace"
+	"github.com/reeve-run/reeve/secret"
 	"github.com/reeve-run/reeve/verbs"
 )
 
@@ -39,6 +40,7 @@ func (c *Core) serveVerbs(ctx context.Context) error {
 	c.registry = registry
 	c.dispatcher, err = dispatch.New(dispatch.Options{
 		Registry: registry, Ledger: ledger{c}, Log: c.log, Work: c.work, Reads: dispatch.Reads(c.config.Audit.Reads),
+		Secrets: secret.First, Mask: secret.Mask,
 	})
 	if err != nil {
 		return err
