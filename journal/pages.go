@@ -3,6 +3,10 @@ package journal
 import (
 	"context"
 	"iter"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/reeve-run/reeve/fault"
 )
 
 // Stream walks one stream from the event after sequence after to its end, page by
@@ -14,6 +18,76 @@ func Stream(ctx context.Context, s Store, stream string, after int64) iter.Seq2[
 		}
 		return s.Events(ctx, stream, after, 0)
 	})
+}
+
+// backWindow is how many events a walk from the end reads at once: few, since it
+// holds them.
+const backWindow = 64
+
+// Backward walks one stream from its end to its start. It costs what is seen of it,
+// and does not see what is appended meanwhile.
+func Backward(ctx context.Context, s Store, stream string) iter.Seq2[Stored, error] {
+	return func(yield func(Stored, error) bool) {
+		end, err := End(ctx, s, stream)
+		for to := end.Seq; to > 0 && err == nil; {
+			from := max(0, to-backWindow)
+			var window []Stored
+			if window, err = between(ctx, s, stream, from, to); err != nil {
+				break
+			}
+			for _, e := range slices.Backward(window) {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			to = from
+		}
+		if err != nil {
+			yield(Stored{}, err)
+		}
+	}
+}
+
+// between reads the events after from up to to, which are there.
+func between(ctx context.Context, s Store, stream string, from, to int64) ([]Stored, error) {
+	var all []Stored
+	for from < to {
+		page, err := s.Events(ctx, stream, from, int(to-from))
+		if err != nil {
+			return nil, err
+		}
+		if len(page) == 0 {
+			return nil, fault.New(fault.Altered, "read events", stream, "event %d is missing", from+1).WithNext("run reeve verify")
+		}
+		all = append(all, page...)
+		from = page[len(page)-1].Seq
+	}
+	return all, nil
+}
+
+// End is the head of one stream; Seq is 0 when there is no such stream.
+func End(ctx context.Context, s Store, stream string) (Head, error) {
+	if stream == "" {
+		return Head{}, nil
+	}
+	// Pages go by name: what begins like the stream but for its last character stands
+	// between.
+	_, last := utf8.DecodeLastRuneInString(stream)
+	for after := stream[:len(stream)-last]; ; {
+		page, err := s.Heads(ctx, after, 0)
+		if err != nil || len(page) == 0 {
+			return Head{}, err
+		}
+		for _, h := range page {
+			if h.Stream >= stream {
+				if h.Stream != stream {
+					h = Head{}
+				}
+				return h, nil
+			}
+		}
+		after = page[len(page)-1].Stream
+	}
 }
 
 // All walks the events of all streams by store-wide id.

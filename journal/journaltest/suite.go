@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t testing.TB, now Clock) Engine) {
 		{"conditions", testConditions},
 		{"verified while written", testVerifyLive},
 		{"all or nothing", testAllOrNothing},
+		{"backward", testBackward},
 		{"records", testRecords},
 		{"pages of records", testRecordPages},
 		{"inbox", testInbox},
