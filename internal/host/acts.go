@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/packs/act"
@@ -55,24 +57,50 @@ func (a acts) Show(ctx context.Context, id string) (act.Detail, error) {
 		return act.Detail{}, err
 	}
 	d := act.Detail{Row: row.list(r), Rules: []string{}, Changes: []event.FileChange{}}
-	for e, err := range journal.Stream(ctx, a.core.store, stream(r.Session), 0) {
-		if err != nil {
-			return d, err
-		}
-		if err := tells(&d, r.Key, e); err != nil {
-			return d, err
+	told, err := a.told(ctx, r)
+	for _, e := range told {
+		if err == nil {
+			err = tells(&d, r.Key, e)
 		}
 	}
-	return d, nil
+	return d, err
+}
+
+// told are the events of an act in order, from its intent on. They are looked for
+// from the end of the stream, where most acts that are asked for lie.
+func (a acts) told(ctx context.Context, r journal.Record) ([]journal.Stored, error) {
+	var told []journal.Stored
+	for e, err := range journal.Backward(ctx, a.core.store, stream(r.Session)) {
+		if err != nil {
+			return nil, err
+		}
+		if !actKind(event.Kind(e.Kind)) {
+			continue
+		}
+		var of struct {
+			Act string `json:"act"`
+		}
+		if err := json.Unmarshal(e.Payload, &of); err != nil {
+			return nil, fault.Wrap(err, fault.Unavailable, "read event of act", r.Key)
+		}
+		if of.Act != r.Key {
+			continue
+		}
+		told = append(told, e)
+		if event.Kind(e.Kind) == event.ActIntended {
+			break
+		}
+	}
+	slices.Reverse(told)
+	return told, nil
+}
+
+func actKind(k event.Kind) bool {
+	return k == event.ActIntended || k == event.ActFinished || k == event.ActUnknown || k == event.ActSettled
 }
 
 // tells adds to d what an event says of the act.
 func tells(d *act.Detail, id string, e journal.Stored) error {
-	switch event.Kind(e.Kind) {
-	case event.ActIntended, event.ActFinished, event.ActUnknown, event.ActSettled:
-	default:
-		return nil
-	}
 	p, err := event.Decode(event.Kind(e.Kind), e.Version, e.Payload)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/reeve-run/reeve/event"
@@ -130,15 +131,16 @@ func (d desk) Change(ctx context.Context, id string, change runtime.Change, by e
 	return err
 }
 
-// Query implements audit.Log.
+// Query implements audit.Log. It reads from the end, so that it costs what lies
+// between there and the oldest row of the answer.
 func (d desk) Query(ctx context.Context, q audit.Query) ([]audit.Row, error) {
-	rows := []audit.Row{}
-	for e, err := range journal.Stream(ctx, d.core.store, d.core.auditStream(), 0) {
+	rows := []audit.Row{} // the latest first
+	for e, err := range journal.Backward(ctx, d.core.store, d.core.auditStream()) {
 		if err != nil {
 			return nil, err
 		}
 		if e.ID <= q.AfterID {
-			continue
+			break
 		}
 		row, ok, err := auditRow(e)
 		if err != nil {
@@ -148,14 +150,15 @@ func (d desk) Query(ctx context.Context, q audit.Query) ([]audit.Row, error) {
 			continue
 		}
 		rows = append(rows, audit.Row{EventID: e.ID, AuditDispatchV1: row})
-		if q.AfterID > 0 && len(rows) == q.Limit {
+		if q.AfterID == 0 && len(rows) == q.Limit {
 			break
 		}
-		if len(rows) >= 2*q.Limit {
+		if len(rows) >= 2*q.Limit { // the first ones after AfterID are wanted
 			rows = append(rows[:0], rows[len(rows)-q.Limit:]...)
 		}
 	}
-	return rows[max(0, len(rows)-q.Limit):], nil
+	slices.Reverse(rows)
+	return rows[:min(len(rows), q.Limit)], nil
 }
 
 func matches(q audit.Query, row event.AuditDispatchV1) bool {

@@ -38,7 +38,7 @@ func (d desk) Effect(ctx context.Context, id string) (evidence.Answer, error) {
 		}
 		a := evidence.Answer{Kind: kind + " " + r.State, Size: int64(len(r.Body)), Excerpt: string(r.Body)}
 		if kind == recordAct {
-			detail, err := acts{d.core}.Show(ctx, id)
+			detail, err := acts(d).Show(ctx, id)
 			if err != nil {
 				return a, err
 			}
