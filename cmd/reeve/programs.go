@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -52,7 +54,7 @@ func serveMCP(ctx context.Context, o cli.MCPOptions) error {
 		log.Warn("the settings cannot be read", "cause", err)
 		settings = config.Defaults()
 	}
-	return mcpserve.Stdio(ctx, mcpserve.Options{
+	options := mcpserve.Options{
 		Verbs:     registry.Catalogue("", ""),
 		Surface:   settings.MCP.Surface,
 		Dial:      func(ctx context.Context) (control.Service, error) { return control.Launch(ctx, o.Dir) },
@@ -60,7 +62,33 @@ func serveMCP(ctx context.Context, o cli.MCPOptions) error {
 		Workspace: o.Workspace,
 		Session:   o.Session,
 		Log:       log,
-	})
+	}
+	if o.HTTP == "" {
+		return mcpserve.Stdio(ctx, options)
+	}
+	return serveWeb(ctx, o, options)
+}
+
+// serveWeb serves many clients over HTTP. Where, and with which token, is said on
+// standard error once they can come.
+func serveWeb(ctx context.Context, o cli.MCPOptions, options mcpserve.Options) error {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "make data directory", o.Dir)
+	}
+	token, err := mcpserve.Token(o.Dir)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", o.HTTP)
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "listen", o.HTTP).WithNext("pass another address, or stop what listens there")
+	}
+	web, err := mcpserve.NewWeb(options, mcpserve.HTTPOptions{Token: token, Expose: o.Expose, Hosts: o.Hosts}, l.Addr())
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	fmt.Fprintf(os.Stderr, "serving http://%s%s; clients need the token in %s\n", l.Addr(), mcpserve.Path, filepath.Join(o.Dir, mcpserve.TokenFile))
+	return web.Serve(ctx, l)
 }
 
 func runDemo(ctx context.Context, o cli.DemoOptions) (cli.DemoReport, error) {

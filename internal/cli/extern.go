@@ -13,20 +13,27 @@ import (
 )
 
 func (a *app) cmdMCP() *cobra.Command {
-	var session string
+	var o MCPOptions
 	c := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve an MCP client on standard input and output",
+		Short: "Serve an MCP client on standard input and output, or many over HTTP",
 		Long: `Speak the Model Context Protocol on standard input and output, for clients such as
 Claude Code and Codex, which start this themselves: see reeve mcp install. The front
 end outlives the core and starts it again when needed. Each connection has a session
 of its own unless --session or a call names one. Standard output carries the protocol
-and nothing else.`,
+and nothing else.
+
+With --http it serves clients at http://<address>/mcp instead, until it is stopped.
+They must present the token that lies in the data directory as mcp.token.`,
 		Example: `  reeve mcp install claude        let Claude Code start it
   reeve mcp --session shared      one namespace for all clients that say so
-  reeve mcp -v 2>mcp.log          with a log`,
+  reeve mcp -v 2>mcp.log          with a log
+  reeve mcp --http 127.0.0.1:7333 for clients that speak HTTP`,
 	}
-	c.Flags().StringVarP(&session, "session", "s", "", "session of calls that name none (default: a fresh one; . for the working directory's)")
+	c.Flags().StringVar(&o.HTTP, "http", "", "listen on this address (host:port; port 0 for any) instead of standard input")
+	c.Flags().BoolVar(&o.Expose, "expose", false, "allow an address that other machines can reach")
+	c.Flags().StringSliceVar(&o.Hosts, "host", nil, "a further name under which clients reach the address")
+	c.Flags().StringVarP(&o.Session, "session", "s", "", "session of calls that name none (default: a fresh one; . for the working directory's)")
 	c.AddCommand(a.cmdMCPInstall())
 	return a.does(c, func(ctx context.Context, _ []string) answer {
 		if a.programs.MCP == nil {
@@ -36,12 +43,16 @@ and nothing else.`,
 		if err != nil {
 			return failed(err)
 		}
-		if session == "." {
-			session = DefaultSession(a.io.WorkDir)
+		if o.HTTP == "" && (o.Expose || len(o.Hosts) > 0) {
+			return failed(fault.New(fault.Usage, "read arguments", "mcp", "--expose and --host say more about --http, which is missing"))
+		}
+		if o.Session == "." {
+			o.Session = DefaultSession(a.io.WorkDir)
 		}
 		// From here on standard output is the protocol's.
 		a.set.json, a.set.jsonl, a.set.jq = false, false, ""
-		return failed(a.programs.MCP(ctx, MCPOptions{Dir: dir, Workspace: a.io.WorkDir, Session: session, Debug: a.set.verbose}))
+		o.Dir, o.Workspace, o.Debug = dir, a.io.WorkDir, a.set.verbose
+		return failed(a.programs.MCP(ctx, o))
 	})
 }
 

@@ -67,6 +67,9 @@ type MCPOptions struct {
 	Dir       string // data directory
 	Workspace string
 	Session   string // empty: one of its own
+	HTTP      string // address to listen on; empty: standard input and output
+	Expose    bool   // the address may be one that other machines reach
+	Hosts     []string
 	Debug     bool
 }
 

@@ -39,6 +39,9 @@ func (s *Server) execute(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	if r.Session == "" {
 		r.Session = s.session
 	}
+	if r.Session == "" {
+		return executeFault(control.CellResult{}, notRun, noSession("execute")), nil
+	}
 	res, svc, err := s.run(ctx, req, r)
 	if err != nil {
 		res.Session = r.Session

@@ -37,6 +37,9 @@ func (s *Server) interrupt(ctx context.Context, req *mcp.CallToolRequest) (*mcp.
 	if target == "" {
 		target = s.session
 	}
+	if target == "" {
+		return interruptFault("", noSession("interrupt")), nil
+	}
 	var report control.InterruptReport
 	again := doubtful // a cell that has ended is only reported as such
 	if in.Cell == "" {

@@ -31,6 +31,9 @@ type Options struct {
 	// Session is used by calls that name none. Empty: a fresh one, so that two
 	// clients never share a namespace unless both name it.
 	Session string
+	// Sessionless is for calls that belong to no connection: there is no session to
+	// fall back to, and a call that needs one must name it.
+	Sessionless bool
 	// Verbs are the public verbs of this build: they stand in the description of the
 	// request tool. Surface is request, agent or developer; empty is agent.
 	Verbs   []*verbs.Verb
@@ -58,7 +61,7 @@ func New(o Options) *Server {
 	if o.Progress == 0 {
 		o.Progress = 5 * time.Second
 	}
-	if o.Session == "" {
+	if o.Session == "" && !o.Sessionless {
 		o.Session = freshSession(o.Workspace)
 	}
 	s := &Server{
@@ -81,7 +84,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Session is the one used by calls that name none.
+// Session is the one used by calls that name none; empty when those are refused.
 func (s *Server) Session() string { return s.session }
 
 // Protocol is the SDK's server, for tests that connect a client in memory.

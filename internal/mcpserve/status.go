@@ -83,6 +83,9 @@ func (s *Server) overview(ctx context.Context, session string) *mcp.CallToolResu
 			return err
 		}
 		b.Core = coreBody{Reachable: yes(true), Status: &st}
+		if session == "" {
+			return nil
+		}
 		found, err := svc.Session(ctx, session)
 		switch {
 		case fault.HasCode(err, fault.NotFound):
@@ -120,6 +123,9 @@ func overviewText(b statusBody, session string) string {
 		c.Version, c.PID, c.Running, c.Queued, c.Workers, c.Events, c.Store.State)
 	if c.LastRecovery != "" {
 		fmt.Fprintf(&t, "last recovery: %s\n", c.LastRecovery)
+	}
+	if session == "" {
+		return t.String()
 	}
 	if b.Session == nil {
 		fmt.Fprintf(&t, "session %s: not opened yet; the first execute opens it\n", session)

@@ -1,6 +1,16 @@
 package mcpserve
 
-import "github.com/modelcontextprotocol/go-sdk/mcp"
+import (
+	"maps"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reeve-run/reeve/fault"
+)
+
+// ownSession is what an omitted session means to a client with a connection.
+const ownSession = "Default: this connection's own."
 
 const instructions = "reeve runs Python in workbenches that keep their names between calls and records every cell. " +
 	"Each result names its cell; status reads that cell's output again, whole or in ranges, also after a timeout."
@@ -43,7 +53,7 @@ func result(required []string, properties schema) schema {
 var (
 	executeIn = object([]string{"code"}, schema{
 		"code":       text("Python source."),
-		"session":    text("Namespace to run in, made on first use. Default: this connection's own."),
+		"session":    text("Namespace to run in, made on first use. " + ownSession),
 		"timeout_ms": whole("Interrupt the cell after this long. Default: no limit."),
 	})
 	executeOut = result([]string{"status", "cell", "session", "output", "truncated_bytes", "error"}, schema{
@@ -64,7 +74,7 @@ var (
 
 	interruptIn = object(nil, schema{
 		"cell":    text("Handle of the cell."),
-		"session": text("Stop what runs in this session. Default: this connection's own."),
+		"session": text("Stop what runs in this session. " + ownSession),
 	})
 	interruptOut = result([]string{"found", "text"}, schema{
 		"found":          schema{"type": "boolean"},
@@ -80,7 +90,7 @@ var (
 		"cell":    text("Handle: tell how this cell stands and read its output."),
 		"offset":  whole("With cell: first byte of output to read. Default 0."),
 		"limit":   whole("With cell: bytes to read, at most 65536. Default 32768."),
-		"session": text("Session to describe. Default: this connection's own."),
+		"session": text("Session to describe. " + ownSession),
 	})
 	statusOut = result([]string{"core"}, schema{
 		"core":    result([]string{"reachable"}, schema{"reachable": nullable("boolean")}),
@@ -98,6 +108,25 @@ func yes(b bool) *bool { return &b }
 // tools that run cells beside it (VD-201).
 const SurfaceRequest = "request"
 
+// in is the input schema of a tool as far as it tells what a call without a session
+// means.
+func (s *Server) in(tool schema) schema {
+	if !s.opt.Sessionless {
+		return tool
+	}
+	out, properties := maps.Clone(tool), maps.Clone(tool["properties"].(schema))
+	said := properties["session"].(schema)["description"].(string)
+	properties["session"] = text(strings.ReplaceAll(said, ownSession, "There is no default here: name one of your own, the same each time."))
+	out["properties"] = properties
+	return out
+}
+
+// noSession refuses a call that names no session where there is none to fall back to.
+func noSession(op string) error {
+	return fault.New(fault.InvalidRequest, op, "session", "the argument is missing, and this connection has no session of its own").
+		WithNext("pass a name of your own as session, the same each time")
+}
+
 func (s *Server) register() {
 	s.registerRequest()
 	if s.opt.Surface == SurfaceRequest {
@@ -111,21 +140,21 @@ func (s *Server) register() {
 			"subprocess.run([...], capture_output=True, text=True). " +
 			"A raised error is a normal result. Calls to one session queue, different sessions run at once. " +
 			"Read notice first: it says when the namespace was lost.",
-		InputSchema: executeIn, OutputSchema: executeOut,
+		InputSchema: s.in(executeIn), OutputSchema: executeOut,
 		Annotations: &mcp.ToolAnnotations{Title: "Run Python", DestructiveHint: yes(true), OpenWorldHint: yes(true)},
 	}, s.execute)
 	s.protocol.AddTool(&mcp.Tool{
 		Name: "interrupt",
 		Description: "Stop a running or queued cell. Goes from a request to a kill until the cell has ended, " +
 			"in at most 6 s, and says whether the namespace was kept.",
-		InputSchema: interruptIn, OutputSchema: interruptOut,
+		InputSchema: s.in(interruptIn), OutputSchema: interruptOut,
 		Annotations: &mcp.ToolAnnotations{Title: "Stop a cell", DestructiveHint: yes(true), OpenWorldHint: yes(false)},
 	}, s.interrupt)
 	s.protocol.AddTool(&mcp.Tool{
 		Name: "status",
 		Description: "Without cell: is reeve up, what runs, the latest cells. With cell: its state and any range of its " +
 			"output in exact bytes, also what a result left out; answers while cells run.",
-		InputSchema: statusIn, OutputSchema: statusOut,
+		InputSchema: s.in(statusIn), OutputSchema: statusOut,
 		Annotations: &mcp.ToolAnnotations{Title: "Look", ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: yes(false)},
 	}, s.status)
 	s.registerResources()
