@@ -17,5 +17,5 @@ func Free(path string) (int64, error) {
 	if err := unix.Statfs(path, &st); err != nil {
 		return 0, wrap(err, "read free space", path)
 	}
-	return int64(st.Bavail) * st.Bsize, nil
+	return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // of another type on other systems
 }
