@@ -28,7 +28,7 @@ They must present the token that lies in the data directory as mcp.token.`,
 		Example: `  reeve mcp install claude        let Claude Code start it
   reeve mcp --session shared      one namespace for all clients that say so
   reeve mcp -v 2>mcp.log          with a log
-  reeve mcp --http 127.0.0.1:7333 for clients that speak HTTP`,
+  reeve mcp --http 127.0.0.1:7333   for clients that speak HTTP`,
 	}
 	c.Flags().StringVar(&o.HTTP, "http", "", "listen on this address (host:port; port 0 for any) instead of standard input")
 	c.Flags().BoolVar(&o.Expose, "expose", false, "allow an address that other machines can reach")
