@@ -48,11 +48,11 @@ func (d *Dispatcher) Could(ctx context.Context, c Caller, op *request.Op) Prospe
 	return p
 }
 
-// judge asks the gate.
+// judge asks the gate. What is wrong with the arguments is said after it has ruled.
 func (d *Dispatcher) judge(ctx context.Context, o *operation) {
-	facts, err := d.facts(ctx, o)
-	if err != nil && o.checked == nil {
-		o.checked = err
+	var facts verbs.Facts
+	if o.verb != nil && o.checked == nil {
+		facts, o.checked = d.facts(ctx, o)
 	}
 	o.decision = d.decide(o, facts)
 }

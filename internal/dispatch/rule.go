@@ -60,11 +60,8 @@ func (d *Dispatcher) ruled(ctx context.Context, o *operation) (out outcome, stop
 	return outcome{}, false
 }
 
-// facts are what a policy sees of the arguments.
+// facts are what a policy sees of arguments that are what the verb takes.
 func (d *Dispatcher) facts(ctx context.Context, o *operation) (verbs.Facts, error) {
-	if o.verb == nil || o.checked != nil {
-		return verbs.Facts{}, nil
-	}
 	if j, ok := d.handlers[o.verb.Pack].(verbs.Judge); ok {
 		return j.Facts(ctx, &o.call)
 	}
