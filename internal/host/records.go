@@ -182,6 +182,18 @@ func failed(e journal.Stored) bool {
 			return true
 		}
 		return p.Status != event.CellOK && p.Status != event.CellYielded
+	case event.ActUnknown:
+		return true
+	case event.ActFinished:
+		var p struct {
+			OK bool `json:"ok"`
+		}
+		return json.Unmarshal(e.Payload, &p) != nil || !p.OK
+	case event.AuditDispatch:
+		var p struct {
+			Outcome event.AuditOutcome `json:"outcome"`
+		}
+		return json.Unmarshal(e.Payload, &p) != nil || p.Outcome == event.AuditError || p.Outcome == event.AuditDenied
 	default:
 		return false
 	}
