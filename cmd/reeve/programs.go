@@ -14,6 +14,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/reeve-run/reeve/fault"
+	"github.com/reeve-run/reeve/gate"
 	"github.com/reeve-run/reeve/internal/cli"
 	"github.com/reeve-run/reeve/internal/config"
 	"github.com/reeve-run/reeve/internal/control"
@@ -145,6 +146,7 @@ func module(path string) string {
 var probes = []cli.Probe{
 	{ID: "store.state", Run: checkStore},
 	{ID: "store.chain", Run: checkChain},
+	{ID: "policy.loads", Run: checkPolicy},
 	{ID: "mcp.clients", Run: checkClients},
 }
 
@@ -192,6 +194,24 @@ func checkChain(ctx context.Context, s cli.Subject) cli.Finding {
 		return cli.Found(cli.Fail, "reeve verify", "%s: %s", r.Code, r.Text)
 	}
 	return cli.Found(cli.Pass, "", "%d events in %d streams follow from each other", r.Events, r.Streams)
+}
+
+// checkPolicy compiles the policy and runs its examples: one that cannot be used lets
+// nothing pass.
+func checkPolicy(_ context.Context, s cli.Subject) cli.Finding {
+	sources, err := host.PolicySources(s.Dir)
+	if err != nil {
+		return cli.Found(cli.Fail, nextOf(err), "%v", err)
+	}
+	set, err := gate.Load(sources)
+	if err != nil {
+		return cli.Found(cli.Fail, "reeve policy test", "nothing passes: %v", err)
+	}
+	whose := "of " + host.PolicyDir(s.Dir)
+	if _, err := os.Stat(host.PolicyDir(s.Dir)); err != nil {
+		whose = "that come with reeve"
+	}
+	return cli.Found(cli.Pass, "", "the %d rules %s are sound, policy %.12s", len(set.Rules()), whose, set.Digest())
 }
 
 // checkClients looks which clients would start this reeve.

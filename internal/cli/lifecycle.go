@@ -274,8 +274,8 @@ func writePolicy(dir string) (string, error) {
 	if err := durable.WriteFile(filepath.Join(making, s.Name), s.Text, 0o600); err != nil {
 		return "", err
 	}
-	if err := os.Rename(making, in); err != nil {
-		return "", fault.Wrap(err, fault.Unavailable, "write policy", in)
+	if err := durable.Rename(making, in); err != nil {
+		return "", err
 	}
 	return filepath.Join(in, s.Name), nil
 }

@@ -20,6 +20,8 @@ type requestFlags struct {
 	session      string
 	plan         bool
 	presentation string
+	format       string
+	saveTo       string
 	id           uint64
 }
 
@@ -48,16 +50,14 @@ did, then that of its failure, 6 when it was denied, 7 when it waits for you.`,
 	f.StringVarP(&o.session, "session", "s", "", "on behalf of this session (default: the working directory's)")
 	f.BoolVar(&o.plan, "plan", false, "only say how the text is read; nothing is run and nothing is permitted")
 	f.StringVar(&o.presentation, "presentation", string(request.Verbose), "agent (shortened), verbose or human")
+	f.StringVar(&o.format, "format", string(request.FormatAuto), "how people see results: auto (by their shape), table or json")
+	f.StringVar(&o.saveTo, "save-to", "", "write the entries to this new file, one a line, and print what is in it")
 	f.Uint64Var(&o.id, "request-id", 0, "number that groups the audit rows of the request (0: one is made)")
 	a.completeFlag(c, "session", a.completeSessions())
 	a.completeFlag(c, "presentation", cobra.FixedCompletions([]string{"agent", "verbose", "human"}, cobra.ShellCompDirectiveNoFileComp))
 	completeFields(c, members(reflect.TypeFor[requestAnswer]()))
-	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if o.plan && (c.Flags().Changed("presentation") || c.Flags().Changed("request-id")) {
-			return fault.New(fault.Usage, "read arguments", "--plan", "--presentation and --request-id have no meaning with it").WithNext("leave them out")
-		}
-		return nil
-	}
+	a.completeFlag(c, "format", cobra.FixedCompletions([]string{"auto", "table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	c.PreRunE = func(c *cobra.Command, _ []string) error { return a.checkRequest(c, o) }
 	return a.does(c, func(ctx context.Context, args []string) answer {
 		ops, err := a.opsFrom(args[0])
 		if err != nil {
@@ -65,6 +65,26 @@ did, then that of its failure, 6 when it was denied, 7 when it waits for you.`,
 		}
 		return a.asks(func(ctx context.Context, c *control.Client, _ []string) answer { return a.request(ctx, c, ops, o) })(ctx, args)
 	})
+}
+
+// checkRequest refuses flags that cannot be meant together.
+func (a *app) checkRequest(c *cobra.Command, o requestFlags) error {
+	if o.plan {
+		for _, name := range []string{"presentation", "format", "save-to", "request-id"} {
+			if c.Flags().Changed(name) {
+				return fault.New(fault.Usage, "read arguments", "--"+name, "it has no meaning with --plan").WithNext("leave --%s out, or --plan", name)
+			}
+		}
+	}
+	switch o.format {
+	case "auto", "table", "json":
+	default:
+		return fault.New(fault.Usage, "read arguments", "--format "+o.format, "it is auto, table or json")
+	}
+	if c.Flags().Changed("format") && a.machine() {
+		return fault.New(fault.Usage, "read arguments", "--format", "it is for people; what a program reads is JSON").WithNext("leave --format out")
+	}
+	return nil
 }
 
 // opsFrom is the text of a request, from standard input for a dash.
@@ -89,18 +109,32 @@ func (a *app) request(ctx context.Context, c control.Service, ops string, o requ
 	if o.plan {
 		call.Presentation = ""
 	}
+	sink, err := a.reserve(o.saveTo)
+	if err != nil {
+		return failed(err)
+	}
 	r, err := c.Request(ctx, call)
-	switch {
-	case err != nil:
+	if err != nil {
+		sink.drop()
 		return failed(a.excerpted(err, ops))
-	case o.plan:
+	}
+	if o.plan {
 		return planAnswer(r.Body)
 	}
 	got, err := readAnswer(r.Body)
 	if err != nil {
 		return failed(err)
 	}
-	return answer{kind: "request", data: got, err: worst(got.Results), text: func(p printer) { a.showAnswer(p, got) }}
+	ans := answer{kind: "request", data: got, err: worst(got.Results), text: func(p printer) { a.showAnswer(p, got, o.format) }}
+	if sink == nil {
+		return ans
+	}
+	m, err := sink.save(got.Results)
+	if err != nil { // what was done is told all the same
+		ans.err = err
+		return ans
+	}
+	return answer{kind: "manifest", data: m, err: ans.err, text: func(p printer) { m.show(p) }}
 }
 
 // excerpted shows a person where a text could not be read.
@@ -125,7 +159,7 @@ func (none) PackOf(string) (string, bool) { return "", false }
 
 // showAnswer prints the result of one operation alone, and those of several under
 // their headings.
-func (a *app) showAnswer(p printer, got requestAnswer) {
+func (a *app) showAnswer(p printer, got requestAnswer, format string) {
 	alone := len(got.Results) == 1
 	for i, e := range got.Results {
 		for _, v := range e.Advisories {
@@ -139,7 +173,7 @@ func (a *app) showAnswer(p printer, got requestAnswer) {
 		}
 		switch {
 		case e.OK:
-			p.showJSON(e.Result)
+			p.result(e.Result, format)
 		case e.Error == nil:
 			p.line("%s", inert(e.Message))
 		default:

@@ -52,6 +52,19 @@ func (p printer) showJSON(v jsontext.Value) {
 	p.line("%s", inert(plain(v)))
 }
 
+// result prints what a verb answered in a format.
+func (p printer) result(v jsontext.Value, format string) {
+	rows := recordsOf(v)
+	switch {
+	case format == "json":
+		p.line("%s", v)
+	case format == "table" && rows == nil && v.Kind() == '{':
+		p.records([]jsontext.Value{v})
+	default:
+		p.showJSON(v)
+	}
+}
+
 // recordsOf are the records of an array, or of a list with its count; nil when v is
 // neither.
 func recordsOf(v jsontext.Value) []jsontext.Value {
