@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -48,8 +49,10 @@ type rig struct {
 	registry *verbs.Registry
 	handler  verbs.Handler
 	ledger   *ledger
-	n        int
 }
+
+// acts numbers the acts of all rigs: what an act leaves running is found by its id.
+var acts atomic.Int64
 
 func newRig(t interface {
 	Helper()
@@ -86,10 +89,7 @@ func (r *rig) do(ctx context.Context, verb, args string) (map[string]any, string
 	if err != nil {
 		return nil, "", err
 	}
-	r.ledger.mu.Lock()
-	r.n++
-	act := "act_" + strconv.Itoa(r.n)
-	r.ledger.mu.Unlock()
+	act := "act_" + strconv.FormatInt(acts.Add(1), 10)
 	call := &verbs.Call{Verb: v, Args: checked, Scene: verbs.Scene{Session: "s", Workspace: r.dir, Act: act}}
 	if _, err := r.handler.(verbs.Judge).Facts(ctx, call); err != nil {
 		return nil, act, err
