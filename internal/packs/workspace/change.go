@@ -29,7 +29,7 @@ type edit struct {
 func (w *tree) change(call *verbs.Call) (verbs.Reply, error) {
 	edits, err := w.plan(call)
 	if err != nil {
-		return verbs.Reply{}, err
+		return verbs.Reply{}, untouched(err)
 	}
 	return w.carryOut(call.Verb.Name, edits, call.True("dry_run"))
 }
@@ -42,7 +42,7 @@ func (w *tree) plan(call *verbs.Call) ([]edit, error) {
 	case "move":
 		return w.planMove(op, call)
 	}
-	name, err := clean(op, call.Text("path"))
+	name, err := w.place(op, call.Text("path"), op == "remove")
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +105,11 @@ func replaced(name string, f file, call *verbs.Call) ([]byte, error) {
 }
 
 func (w *tree) planMove(op string, call *verbs.Call) ([]edit, error) {
-	from, err := clean(op, call.Text("from"))
+	from, err := w.place(op, call.Text("from"), true)
 	if err != nil {
 		return nil, err
 	}
-	to, err := clean(op, call.Text("to"))
+	to, err := w.place(op, call.Text("to"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (w *tree) planMove(op string, call *verbs.Call) ([]edit, error) {
 func (w *tree) carryOut(verb string, edits []edit, dry bool) (verbs.Reply, error) {
 	for i := range edits {
 		if len(edits[i].after.data) > MaxFile {
-			return verbs.Reply{}, fault.New(fault.LimitExceeded, "write", edits[i].path, "it would have %d bytes, more than %d", len(edits[i].after.data), MaxFile)
+			return verbs.Reply{}, untouched(fault.New(fault.LimitExceeded, "write", edits[i].path, "it would have %d bytes, more than %d", len(edits[i].after.data), MaxFile))
 		}
 		if edits[i].after.exists {
 			edits[i].after.sha = digest(edits[i].after.data)
@@ -147,15 +147,24 @@ func (w *tree) carryOut(verb string, edits []edit, dry bool) (verbs.Reply, error
 	}
 	changes, err := w.kept(edits)
 	if err != nil {
-		return verbs.Reply{}, err
+		return verbs.Reply{}, untouched(err)
 	}
 	for i := range edits {
-		if err := w.apply(&edits[i]); err != nil {
-			return verbs.Reply{}, w.takeBack(verb, edits[:i], changes[:i], err)
-		}
+		done, err := w.apply(&edits[i])
 		changes[i].AfterMode = int64(edits[i].after.mode.Perm())
+		if err != nil {
+			n := i
+			if done {
+				n++
+			}
+			return verbs.Reply{}, w.takeBack(verb, edits[:n], changes[:n], err)
+		}
 	}
-	return w.answer(edits, changes, false)
+	reply, err := w.answer(edits, changes, false)
+	if err != nil {
+		return verbs.Reply{}, &verbs.Settled{Err: err, Disposition: request.Committed, Changes: verbs.Changes{Files: changes}}
+	}
+	return reply, nil
 }
 
 // kept puts every before-image and after-image away, before anything is changed.
@@ -184,7 +193,7 @@ func (w *tree) kept(edits []edit) ([]event.FileChange, error) {
 func (w *tree) takeBack(verb string, done []edit, changes []event.FileChange, cause error) error {
 	for i := len(done) - 1; i >= 0; i-- {
 		back := edit{done[i].path, done[i].after, done[i].before}
-		if err := w.apply(&back); err != nil {
+		if _, err := w.apply(&back); err != nil {
 			f := fault.Wrap(errors.Join(cause, err), fault.Internal, verb, done[i].path)
 			f.Message = fmt.Sprintf("it failed half way and %d files could not be put back", i+1)
 			f.Next = "look at the files; act.show tells their earlier content"
@@ -194,51 +203,43 @@ func (w *tree) takeBack(verb string, done []edit, changes []event.FileChange, ca
 	return &verbs.Settled{Err: cause, Disposition: request.NotCommitted}
 }
 
-// apply replaces one file by another in one step, when it still is what it was.
-func (w *tree) apply(e *edit) error {
+// apply replaces one file by another in one step, when it still is what it was. It
+// is done also when only making it last has failed.
+func (w *tree) apply(e *edit) (done bool, err error) {
 	const op = "change"
+	if info, err := w.root.Lstat(e.path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return false, fault.New(fault.Conflict, op, e.path, "a link has taken its place").WithNext("workspace.list(path=%q)", path.Dir(e.path))
+	}
 	now, err := w.load(op, e.path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if now.exists != e.before.exists || now.sha != e.before.sha {
-		return fault.New(fault.Conflict, op, e.path, "it was changed meanwhile").WithNext("read it again and decide anew")
+		return false, fault.New(fault.Conflict, op, e.path, "it was changed meanwhile").WithNext("read it again and decide anew")
 	}
 	if !e.after.exists {
 		if err := w.root.Remove(e.path); err != nil {
-			return faultOf(err, op, e.path)
+			return false, faultOf(err, op, e.path)
 		}
-		return w.sync(path.Dir(e.path))
+		return true, w.sync(path.Dir(e.path))
 	}
 	if dir := path.Dir(e.path); dir != "." && !e.before.exists {
 		if err := w.root.MkdirAll(dir, 0o777); err != nil {
-			return faultOf(err, op, dir)
+			return false, faultOf(err, op, dir)
 		}
 	}
 	return w.replace(op, e)
 }
 
-func (w *tree) replace(op string, e *edit) error {
-	target := e.path
-	// A link inside the workspace stays; what it leads to is replaced.
-	for range 16 {
-		link, err := w.root.Readlink(target)
-		if err != nil {
-			break
-		}
-		if path.IsAbs(link) {
-			return fault.New(fault.Denied, op, e.path, "it is an absolute link").WithNext("name the file itself")
-		}
-		target = path.Join(path.Dir(target), link)
-	}
-	temp := path.Join(path.Dir(target), ".reeve-"+rand.Text()[:12])
+func (w *tree) replace(op string, e *edit) (done bool, err error) {
+	temp := path.Join(path.Dir(e.path), ".reeve-"+rand.Text()[:12])
 	mode := e.after.mode
 	if mode == 0 {
 		mode = 0o666 // less what the umask takes
 	}
 	f, err := w.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return faultOf(err, op, e.path)
+		return false, faultOf(err, op, e.path)
 	}
 	_, err = f.Write(e.after.data)
 	if err == nil && e.after.mode != 0 {
@@ -249,13 +250,27 @@ func (w *tree) replace(op string, e *edit) error {
 	}
 	info, statErr := f.Stat()
 	if err = errors.Join(err, statErr, f.Close()); err == nil {
-		err = w.root.Rename(temp, target)
+		err = w.put(temp, e)
 	}
 	if err != nil {
-		return faultOf(errors.Join(err, ignoreMissing(w.root.Remove(temp))), op, e.path)
+		return false, faultOf(errors.Join(err, ignoreMissing(w.root.Remove(temp))), op, e.path)
 	}
 	e.after.mode = info.Mode().Perm()
-	return w.sync(path.Dir(target))
+	return true, w.sync(path.Dir(e.path))
+}
+
+// put gives the finished file its name. A new one never takes the place of what
+// somebody else has made meanwhile, where the file system can promise that.
+func (w *tree) put(temp string, e *edit) error {
+	if !e.before.exists {
+		switch err := w.root.Link(temp, e.path); {
+		case err == nil:
+			return w.root.Remove(temp)
+		case errors.Is(err, fs.ErrExist):
+			return err
+		} // no hard links here
+	}
+	return w.root.Rename(temp, e.path)
 }
 
 func ignoreMissing(err error) error {

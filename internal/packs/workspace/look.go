@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/verbs"
@@ -105,8 +106,12 @@ type match struct {
 	Text string `json:"text"`
 }
 
-// maxLine bounds the text of a match, in bytes.
-const maxLine = 400
+// Bounds of one search, after which it answers what it has found, as truncated.
+const (
+	maxLine     = 400 // of the text of a match, in bytes
+	searchBytes = 256 << 20
+	searchTime  = 20 * time.Second
+)
 
 // search answers workspace.search.
 func (w *tree) search(ctx context.Context, call *verbs.Call) (verbs.Reply, error) {
@@ -129,6 +134,7 @@ func (w *tree) search(ctx context.Context, call *verbs.Call) (verbs.Reply, error
 	}
 	most := int(min(max(call.Int("limit", 100), 1), MaxMatch))
 	found, files, full := []match{}, 0, false
+	began, read := time.Now(), 0
 	err = fs.WalkDir(w.root.FS(), top, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -137,6 +143,9 @@ func (w *tree) search(ctx context.Context, call *verbs.Call) (verbs.Reply, error
 			return err
 		case err != nil:
 			return skipDir(d, err)
+		case read > searchBytes || time.Since(began) > searchTime:
+			full = true
+			return errFull
 		case d.IsDir() && d.Name() == ".git":
 			return fs.SkipDir
 		case !d.Type().IsRegular():
@@ -147,9 +156,9 @@ func (w *tree) search(ctx context.Context, call *verbs.Call) (verbs.Reply, error
 		}
 		f, err := w.load(op, name)
 		if err != nil || binary(f.data) { // too large, gone meanwhile, or no text
-			return nil
+			return nil //nolint:nilerr // such a file is passed over
 		}
-		files++
+		files, read = files+1, read+len(f.data)
 		if found, full = matches(found, name, f.data, expression, most); full {
 			return errFull
 		}

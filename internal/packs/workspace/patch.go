@@ -21,8 +21,8 @@ type hunk struct {
 	old, new []string
 }
 
-func badPatch(line int, format string, args ...any) error {
-	return fault.New(fault.InvalidRequest, "apply patch", "line "+strconv.Itoa(line), format, args...).
+func badPatch(line int, problem string) error {
+	return fault.New(fault.InvalidRequest, "apply patch", "line "+strconv.Itoa(line), "%s", problem).
 		WithNext("give a unified diff: --- a/x, +++ b/x, @@ -1,2 +1,3 @@, and lines that begin with space, + or -")
 }
 
@@ -249,7 +249,7 @@ func (w *tree) planFile(op string, p *patch) ([]edit, error) {
 	if source == "" {
 		source = p.to
 	}
-	name, err := clean(op, source)
+	name, err := w.place(op, source, p.to != p.from)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func (w *tree) planFile(op string, p *patch) ([]edit, error) {
 	case p.from == "" || p.to == p.from:
 		return []edit{{name, f, after}}, nil
 	}
-	to, err := clean(op, p.to)
+	to, err := w.place(op, p.to, true)
 	if err != nil {
 		return nil, err
 	}

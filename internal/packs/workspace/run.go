@@ -59,7 +59,7 @@ func (h *handler) run(ctx context.Context, w *tree, call *verbs.Call) (verbs.Rep
 	}
 	dir, err := w.workingDirectory(op, call.Text("cwd"))
 	if err != nil {
-		return verbs.Reply{}, err
+		return verbs.Reply{}, untouched(err)
 	}
 	env, err := h.environment(op, call)
 	if err != nil {
@@ -161,13 +161,13 @@ func launch(ctx context.Context, p program) (ran, error) {
 	var readers sync.WaitGroup
 	pipes, err := connect(cmd, out, errs, &readers)
 	if err != nil {
-		return ran{}, fault.Wrap(err, fault.Unavailable, op, p.argv[0])
+		return ran{}, untouched(fault.Wrap(err, fault.Unavailable, op, p.argv[0]))
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		pipes.close()
 		readers.Wait()
-		return ran{}, fault.Wrap(err, fault.Unavailable, op, p.argv[0])
+		return ran{}, untouched(fault.Wrap(err, fault.Unavailable, op, p.argv[0]))
 	}
 	pipes.closeWriters()
 	ended := make(chan error, 1)

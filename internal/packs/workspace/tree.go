@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/reeve-run/reeve/fault"
@@ -49,6 +51,25 @@ func clean(op, name string) (string, error) {
 	return c, nil
 }
 
+// place is where a change of name takes place: the path without the links it leads
+// through, so that what a link leads to is changed and the link stays. A verb that
+// takes the name itself away, or makes it, refuses a link.
+func (w *tree) place(op, name string, itself bool) (string, error) {
+	c, err := clean(op, name)
+	if err != nil {
+		return "", err
+	}
+	to := resolved(w.dir, c)
+	if !filepath.IsLocal(to) {
+		return "", fault.New(fault.Denied, op, name, "a link leads it out of the workspace").WithNext("name a path inside the workspace")
+	}
+	if info, err := w.root.Lstat(c); itself && err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return "", fault.New(fault.InvalidRequest, op, name, "it is a link, and only files are kept for undoing").
+			WithNext("name the file it leads to, or use workspace.run")
+	}
+	return to, nil
+}
+
 // faultOf gives an error of the file system its code.
 func faultOf(err error, op, name string) error {
 	code := fault.Unavailable
@@ -62,6 +83,8 @@ func faultOf(err error, op, name string) error {
 	case errors.Is(err, fs.ErrInvalid), strings.Contains(err.Error(), "path escapes from parent"):
 		// os.Root has no error value for this; the text only chooses the code.
 		code = fault.Denied
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+		code = fault.InvalidRequest
 	case noSpace(err):
 		code = fault.StoreFull
 	}
@@ -145,8 +168,10 @@ func (w *tree) read(call *verbs.Call) (verbs.Reply, error) {
 		return verbs.Reply{}, err
 	}
 	out := map[string]any{"path": name, "sha256": f.sha, "size": len(f.data), "mode": f.mode.String(), "binary": false}
-	if !utf8.Valid(f.data) || strings.ContainsRune(string(f.data), 0) {
-		out["binary"], out["text"] = true, ""
+	if binary(f.data) {
+		part := f.data[:min(len(f.data), MaxRead/4*3)]
+		out["binary"], out["text"], out["base64"] = true, "", base64.StdEncoding.EncodeToString(part)
+		out["truncated"] = len(part) < len(f.data)
 		return verbs.Answer(out)
 	}
 	text, from, to, total := lines(string(f.data), max(call.Int("offset", 1), 1), call.Int("limit", 1<<40))

@@ -17,7 +17,7 @@ func (h *handler) undo(ctx context.Context, w *tree, call *verbs.Call) (verbs.Re
 	id := call.Text("act")
 	changes, err := h.Acts.Files(ctx, id)
 	if err != nil {
-		return verbs.Reply{}, err
+		return verbs.Reply{}, untouched(err)
 	}
 	if len(changes) == 0 {
 		return verbs.Reply{}, fault.New(fault.Conflict, op, id, "it changed no files").WithNext("act.show(id=%q)", id)
@@ -26,7 +26,7 @@ func (h *handler) undo(ctx context.Context, w *tree, call *verbs.Call) (verbs.Re
 	for _, c := range slices.Backward(changes) {
 		now, err := w.load(op, c.Path)
 		if err != nil {
-			return verbs.Reply{}, err
+			return verbs.Reply{}, untouched(err)
 		}
 		if now.exists != (c.After != nil) || c.After != nil && now.sha != *c.After {
 			return verbs.Reply{}, fault.New(fault.Conflict, op, c.Path, "it has changed since, so nothing was put back").
@@ -34,7 +34,7 @@ func (h *handler) undo(ctx context.Context, w *tree, call *verbs.Call) (verbs.Re
 		}
 		before, err := h.image(c)
 		if err != nil {
-			return verbs.Reply{}, err
+			return verbs.Reply{}, untouched(err)
 		}
 		edits = append(edits, edit{c.Path, now, before})
 	}

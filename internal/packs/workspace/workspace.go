@@ -9,8 +9,10 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/reeve-run/reeve/event"
@@ -83,7 +85,7 @@ func (h *handler) Handle(ctx context.Context, call *verbs.Call) (verbs.Reply, er
 	}
 	root, err := os.OpenRoot(call.Scene.Workspace)
 	if err != nil {
-		return verbs.Reply{}, fault.Wrap(err, fault.Unavailable, "open workspace", call.Scene.Workspace)
+		return verbs.Reply{}, untouched(fault.Wrap(err, fault.Unavailable, "open workspace", call.Scene.Workspace))
 	}
 	defer func() { _ = root.Close() }() // it was only read through
 	w := &tree{root: root, dir: call.Scene.Workspace, keep: h.Artifacts}
@@ -109,7 +111,7 @@ func (h *handler) Handle(ctx context.Context, call *verbs.Call) (verbs.Reply, er
 
 // Facts implements verbs.Judge: paths relative to the workspace with links resolved
 // as far as they exist.
-func (h *handler) Facts(_ context.Context, call *verbs.Call) (verbs.Facts, error) {
+func (h *handler) Facts(ctx context.Context, call *verbs.Call) (verbs.Facts, error) {
 	f := verbs.Facts{DryRun: call.True("dry_run")}
 	switch call.Verb.Name {
 	case "workspace.run":
@@ -134,11 +136,28 @@ func (h *handler) Facts(_ context.Context, call *verbs.Call) (verbs.Facts, error
 		f.Bytes = int64(len(call.Text("patch")))
 		return f, nil
 	case "workspace.undo":
+		changes, err := h.Acts.Files(ctx, call.Text("act"))
+		if err != nil {
+			return f, err
+		}
+		for _, c := range changes {
+			f.Paths = append(f.Paths, resolved(call.Scene.Workspace, c.Path))
+		}
 		return f, nil
 	}
 	f.Path = resolved(call.Scene.Workspace, call.Text("path"))
 	f.Bytes = int64(len(call.Text("content")) + len(call.Text("new")))
 	return f, nil
+}
+
+// untouched proves of an error that came before any effect that there was none:
+// also one whose code alone would leave that open. What proves more stays as it is.
+func untouched(err error) error {
+	var proven *verbs.Settled
+	if err == nil || errors.As(err, &proven) {
+		return err
+	}
+	return &verbs.Settled{Err: err, Disposition: request.NotCommitted}
 }
 
 func texts(call *verbs.Call, name string) []string {
@@ -152,54 +171,50 @@ func texts(call *verbs.Call, name string) []string {
 }
 
 // resolved is a path as a policy sees it: relative to dir with slashes, links
-// followed as far as they exist, "../…" or absolute when it leads outside.
+// followed, "../…" or absolute when it leads outside.
 func resolved(dir, name string) string {
-	if name == "" {
-		name = "."
-	}
 	full := name
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(dir, name)
 	}
-	base, rest := filepath.Clean(full), ""
-	for {
-		real, err := filepath.EvalSymlinks(base)
-		if err == nil {
-			full = filepath.Join(real, rest)
-			break
-		}
-		// What does not exist yet has no links below its nearest parent that does; a
-		// link that leads nowhere is followed by name.
-		if target, err := os.Readlink(base); err == nil {
-			if !filepath.IsAbs(target) {
-				target = filepath.Join(filepath.Dir(base), target)
-			}
-			return resolvedLink(dir, target, rest)
-		}
-		parent := filepath.Dir(base)
-		if parent == base {
-			break
-		}
-		base, rest = parent, filepath.Join(filepath.Base(base), rest)
-	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	rel, err := filepath.Rel(dir, full)
+	full = follow(filepath.Clean(full))
+	rel, err := filepath.Rel(follow(dir), full)
 	if err != nil {
 		return full
 	}
 	return filepath.ToSlash(rel)
 }
 
-func resolvedLink(dir, target, rest string) string {
-	rel, err := filepath.Rel(dir, filepath.Join(target, rest))
-	if err != nil {
-		return filepath.Join(target, rest)
-	}
-	return filepath.ToSlash(rel)
-}
+// maxLinks is how many links a path may lead through, as the kernel has it.
+const maxLinks = 40
 
-func str(name, value string) request.Item {
-	return request.Item{Name: name, Value: request.OfString(value)}
+// follow is an absolute path without the links it leads through, as the kernel would
+// follow them, also where a link leads to what does not exist yet.
+func follow(full string) string {
+	at, rest, links := "/", strings.Split(full, "/"), 0
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, part)
+		target, err := os.Readlink(next)
+		if err != nil { // no link, or nothing at all
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return filepath.Join(next, filepath.Join(rest...))
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return at
 }
