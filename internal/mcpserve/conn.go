@@ -34,12 +34,16 @@ type lines struct {
 	in  io.ReadCloser
 	out io.WriteCloser
 	log *slog.Logger
+
+	next    successor // nil: there is none
+	memory  *memory
+	session string
 }
 
 // Connect implements mcp.Transport.
 func (t *lines) Connect(context.Context) (mcp.Connection, error) {
 	c := &lineConn{
-		in: t.in, out: t.out, log: t.log,
+		in: t.in, out: t.out, log: t.log, next: t.next, memory: t.memory, session: t.session,
 		incoming: make(chan jsonrpc.Message),
 		closed:   make(chan struct{}),
 		idle:     make(chan struct{}, 1),
@@ -53,6 +57,10 @@ type lineConn struct {
 	in  io.ReadCloser
 	out io.WriteCloser
 	log *slog.Logger
+
+	next    successor
+	memory  *memory
+	session string
 
 	incoming chan jsonrpc.Message // closed by read at the end of in
 	closed   chan struct{}
@@ -172,6 +180,9 @@ func (c *lineConn) finish(id jsonrpc.ID) {
 		case c.idle <- struct{}{}:
 		default:
 		}
+		if c.next != nil {
+			c.next.due()
+		}
 	}
 }
 
@@ -180,8 +191,15 @@ func (c *lineConn) finish(id jsonrpc.ID) {
 func (c *lineConn) read() {
 	defer close(c.incoming)
 	r := bufio.NewReaderSize(c.in, 64<<10)
+	var begun []byte // of a line, when reading it was interrupted
 	for {
-		line, err := readLine(r, maxLine)
+		line, err := readLine(r, maxLine, begun)
+		if errors.Is(err, errHandover) {
+			begun = line
+			c.handOver(line, r)
+			continue
+		}
+		begun = nil
 		if line = bytes.TrimSpace(line); len(line) > 0 && !errors.Is(err, errTooLong) {
 			if !c.accept(line) {
 				return
@@ -273,10 +291,10 @@ func (c *lineConn) refuse(id json.RawMessage, code int64, text string) {
 
 var errTooLong = errors.New("line too long")
 
-// readLine returns the next line without its end. A line over max is read to its
-// end and dropped.
-func readLine(r *bufio.Reader, max int) ([]byte, error) {
-	var line []byte
+// readLine returns the next line, of which begun has been read before, without its
+// end. A line over max is read to its end and dropped.
+func readLine(r *bufio.Reader, max int, begun []byte) ([]byte, error) {
+	line := begun
 	long := false
 	for {
 		part, err := r.ReadSlice('\n')
@@ -287,7 +305,7 @@ func readLine(r *bufio.Reader, max int) ([]byte, error) {
 			line = append(line, part...)
 		}
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, bufio.ErrBufferFull), long && errors.Is(err, errHandover):
 		case err == nil && long:
 			return nil, errTooLong
 		default:

@@ -130,7 +130,7 @@ func (s *Server) requestCall(p *mcp.CallToolParamsRaw) (control.RequestCall, err
 		call.RequestID = *in.RequestID
 	}
 	for call.RequestID == 0 {
-		call.RequestID = rand.Uint64()
+		call.RequestID = rand.Uint64() //nolint:gosec // it correlates and protects nothing
 	}
 	parsed, err := request.Parse(call.Ops)
 	if err != nil {

@@ -51,6 +51,7 @@ type Server struct {
 	opt      Options
 	bound    time.Duration // of an interrupt
 	protocol *mcp.Server
+	memory   *memory
 }
 
 // New makes a Server. It does not reach for the core yet.
@@ -68,6 +69,7 @@ func New(o Options) *Server {
 		core:    &core{dial: o.Dial},
 		session: o.Session,
 		opt:     o,
+		memory:  &memory{},
 		// What a core takes for its ladder and the answer on top of it.
 		bound: worker.DefaultTiming().Bound() + 2*time.Second,
 	}
@@ -79,7 +81,7 @@ func New(o Options) *Server {
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 		},
 	)
-	s.protocol.AddReceivingMiddleware(s.guard)
+	s.protocol.AddReceivingMiddleware(s.guard, s.memory.remember)
 	s.register()
 	return s
 }
@@ -94,7 +96,18 @@ func (s *Server) Protocol() *mcp.Server { return s.protocol }
 // ends. It closes both. Cells that run then are interrupted by the core, which
 // sees their callers go.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	session, err := s.protocol.Connect(ctx, &lines{in: in, out: out, log: s.opt.Log}, nil)
+	return s.attend(ctx, &lines{in: in, out: out, log: s.opt.Log}, nil)
+}
+
+// attend serves the client of t, with the state that a predecessor has left.
+func (s *Server) attend(ctx context.Context, t *lines, state *mcp.ServerSessionState) error {
+	t.session, t.memory = s.session, s.memory
+	var o *mcp.ServerSessionOptions
+	if state != nil {
+		s.memory.state = *state
+		o = &mcp.ServerSessionOptions{State: state}
+	}
+	session, err := s.protocol.Connect(ctx, t, o)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -118,7 +131,7 @@ func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) 
 // Stdio serves standard input and output, which it takes for itself: from then on
 // nothing else in the process can write to the client.
 func Stdio(ctx context.Context, o Options) error {
-	out, err := ClaimStdout()
+	t, before, err := stdio()
 	if err != nil {
 		return err
 	}
@@ -126,7 +139,13 @@ func Stdio(ctx context.Context, o Options) error {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
-	return New(o).Run(ctx, os.Stdin, out)
+	var state *mcp.ServerSessionState
+	if before != nil {
+		o.Session, state = before.Session, before.State
+	}
+	s := New(o)
+	t.log = s.opt.Log
+	return s.attend(ctx, t, state)
 }
 
 // guard turns a panic of a call into its answer. The front end goes on.

@@ -22,3 +22,13 @@ func ClaimStdout() (*os.File, error) {
 	}
 	return out, nil
 }
+
+// stdio is the client's end of this process. Here no client is handed to a newer
+// binary: an input cannot be left without taking from it.
+func stdio() (*lines, *handed, error) {
+	out, err := ClaimStdout()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &lines{in: os.Stdin, out: out}, nil, nil
+}
