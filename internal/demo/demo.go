@@ -100,8 +100,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		{"find the bug", d.find},
 		{"lose the worker to SIGKILL", d.lose},
 		{"go on in the same session", d.goOn},
-		{"mend the bug from a cell", d.mend},
+		{"ask for verbs", d.look},
+		{"be refused", d.denied},
+		{"mend the bug with a verb from a cell", d.mend},
 		{"prove it", d.prove},
+		{"speak to the operator", d.speak},
 		{"read what happened from the journal", d.tell},
 		{"verify the journal", d.verify},
 	})

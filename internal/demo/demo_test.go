@@ -36,10 +36,10 @@ func TestDemoHolds(t *testing.T) {
 			t.Errorf("step %+v", s)
 		}
 	}
-	if len(r.Steps) != 11 || len(r.Timeline) != 20 || r.Verify.Code != "" || r.Verify.Events < 20 {
+	if len(r.Steps) != 14 || len(r.Timeline) != 27 || r.Verify.Code != "" || r.Verify.Events < 40 {
 		t.Errorf("%d steps, %d moments, verified %+v", len(r.Steps), len(r.Timeline), r.Verify)
 	}
-	for _, want := range []string{"FAIL: test_more_last_bytes_than_there_are", "SIGKILL", "+            start = max(size - int(last), 0)", "kernel.lost"} {
+	for _, want := range []string{"FAIL: test_more_last_bytes_than_there_are", "SIGKILL", "+            start = max(size - int(last), 0)", "kernel.lost", "git-stays-git", "act.finished", "send.approved"} {
 		if !strings.Contains(story.String(), want) {
 			t.Errorf("the story lacks %q", want)
 		}

@@ -64,6 +64,7 @@ func (d *demo) tell(ctx context.Context) (string, error) {
 	}
 	for kind, want := range map[event.Kind]int{
 		event.SessionOpened: 1, event.KernelReset: 2, event.KernelLost: 1, event.CellStarted: cells, event.CellCompleted: cells,
+		event.ActIntended: 1, event.ActFinished: 1, event.SendHeld: 1, event.SendApproved: 1, event.InputReceived: 1,
 	} {
 		if count[string(kind)] != want {
 			return "", fmt.Errorf("the stream holds %d events %s, expected are %d", count[string(kind)], kind, want)
@@ -74,7 +75,7 @@ func (d *demo) tell(ctx context.Context) (string, error) {
 }
 
 // cells is how many the agent runs in all.
-const cells = 8
+const cells = 9
 
 // moment says an event in words and keeps the books of open cells.
 func moment(r control.EventRow, open map[string]bool) (Moment, error) {
@@ -99,6 +100,16 @@ func moment(r control.EventRow, open map[string]bool) (Moment, error) {
 		}
 		delete(open, e.Cell)
 		m.Text = fmt.Sprintf("%s %s after %d ms, %d bytes of output", e.Cell, e.Status, e.ElapsedMS, e.BytesTotal)
+	case event.ActIntendedV1:
+		m.Text = fmt.Sprintf("%s %s, permitted by %s", e.Act, e.Verb, strings.Join(e.Ruled.Rules, ", "))
+	case event.ActFinishedV1:
+		m.Text = fmt.Sprintf("%s %s, %d files changed", e.Act, e.Disposition, len(e.Files))
+	case event.SendHeldV1:
+		m.Text = fmt.Sprintf("%s: %s", e.Effect, e.Reason)
+	case event.SendApprovedV1:
+		m.Text = fmt.Sprintf("%s by %s %s", e.Effect, e.By.Kind, e.By.Name)
+	case event.InputReceivedV1:
+		m.Text = e.Text
 	default:
 		b, err := json.Marshal(p)
 		if err != nil {

@@ -211,15 +211,15 @@ func (d *demo) mend(ctx context.Context) (string, error) {
 	if mended == d.found.line {
 		return "", fmt.Errorf("the line %q is not what the agent knows how to mend", d.found.line)
 	}
-	_, err := d.agent.ok(ctx, fmt.Sprintf(`
-file = root / %q
-text = file.read_text()
-assert text.count(%q) == 1
-file.write_text(text.replace(%q, %q))`, d.found.file, d.found.line, d.found.line, mended))
+	got, err := d.agent.ok(ctx, fmt.Sprintf(`
+from reeve import verbs
+done = await verbs.workspace.edit(path=%q, old=%q, new=%q)
+print(done["diff"])`, d.found.file, d.found.line, mended))
 	if err != nil {
 		return "", err
 	}
-	return "the start is bounded by the first byte", nil
+	return "the start is bounded by the first byte; the act keeps the file before and after and can be undone",
+		expect(strings.Contains(got.printed(), "+"), "no difference was shown: %q", got.printed())
 }
 
 func (d *demo) prove(ctx context.Context) (string, error) {

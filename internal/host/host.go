@@ -66,6 +66,7 @@ type Core struct {
 	auditor    *auditor
 	dispatcher *dispatch.Dispatcher
 	registry   *verbs.Registry
+	catalogue  string // file that tells workers of the verbs
 	watch      watch
 	unrecorded atomic.Int64 // outcomes that were delivered before they were committed
 	batches    atomic.Int64 // for batch ids

@@ -128,7 +128,7 @@ func (l *lane) start(ctx context.Context, o opening) error {
 	defer l.setStarting(false)
 	w, python, err := l.core.workers.Start(ctx, supervise.Spec{
 		Session: l.id, Generation: generation, Dir: o.workspace, Env: l.core.env,
-		Timing: l.timing, Sink: s, OnRung: l.onRung,
+		Timing: l.timing, Sink: s, OnRung: l.onRung, Verbs: l.core.catalogue,
 	})
 	if err != nil {
 		if ctx.Err() == nil {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/reeve-run/reeve/gate"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/dispatch"
+	"github.com/reeve-run/reeve/internal/durable"
 	"github.com/reeve-run/reeve/internal/packs/act"
 	"github.com/reeve-run/reeve/internal/packs/audit"
 	"github.com/reeve-run/reeve/internal/packs/catalogue"
@@ -46,8 +48,41 @@ func (c *Core) serveVerbs(ctx context.Context) error {
 		return err
 	}
 	c.loadPolicy()
+	if c.catalogue, err = describe(filepath.Join(c.dirs.root, "verbs.json"), registry); err != nil {
+		return err
+	}
 	go c.auditor.run(c.hard)
 	return nil
+}
+
+// describe writes what cells know of the verbs: help in Python is made from it.
+func describe(file string, r *verbs.Registry) (string, error) {
+	type param struct {
+		Name        string `json:"name"`
+		Type        string `json:"type"`
+		Required    bool   `json:"required"`
+		Description string `json:"description"`
+	}
+	type verb struct {
+		Verb        string  `json:"verb"`
+		Pack        string  `json:"pack"`
+		Effect      string  `json:"effect"`
+		Description string  `json:"description"`
+		Params      []param `json:"params"`
+	}
+	all := []verb{}
+	for _, v := range r.Catalogue("", "") {
+		d := verb{Verb: v.Name, Pack: v.Pack, Effect: string(v.Effect), Description: v.Description, Params: []param{}}
+		for _, p := range v.Params {
+			d.Params = append(d.Params, param{p.Name, string(p.Type), p.Required, p.Description})
+		}
+		all = append(all, d)
+	}
+	b, err := json.Marshal(map[string]any{"verbs": all})
+	if err != nil {
+		return "", fault.Wrap(err, fault.Internal, "describe verbs", file)
+	}
+	return file, durable.WriteFile(file, b, 0o600)
 }
 
 // Catalogue is the registry of this build without anything that serves it (VD-096):

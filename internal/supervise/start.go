@@ -209,6 +209,9 @@ func (p *Process) argv() []string {
 	if p.spec.Skills != "" {
 		argv = append(argv, "--skills", p.spec.Skills)
 	}
+	if p.spec.Verbs != "" {
+		argv = append(argv, "--verbs", p.spec.Verbs)
+	}
 	return argv
 }
 

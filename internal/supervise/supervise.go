@@ -30,6 +30,7 @@ type Spec struct {
 	Env        []string // whole environment of the worker
 	Runtime    string   // where private directories are made; short, see MaxSocketPath
 	Skills     string   // file of skills for the worker to load; empty for none
+	Verbs      string   // file that describes the verbs the worker may ask for; empty for none
 	Timing     worker.Timing
 	Sink       Sink
 

@@ -19,6 +19,7 @@ from reeve_worker.requests import HostError, Yielded
 
 __all__ = [
     "HostError",
+    "VerbError",
     "Yielded",
     "agents",
     "behavior",
@@ -38,6 +39,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name == "VerbError":
+        return __import__("reeve.verbs", fromlist=["*"]).VerbError
     if name in __all__:
         return __import__(f"reeve.{name}", fromlist=["*"])
     raise AttributeError(f"module 'reeve' has no attribute {name!r}")

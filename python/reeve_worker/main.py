@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 EXIT_USAGE = 64
 EXIT_SKILLS = 66
 EXIT_CONNECT = 69
-_FLAGS = ("--socket", "--token-fd", "--session", "--generation", "--role", "--dir", "--skills")
+_FLAGS = ("--socket", "--token-fd", "--session", "--generation", "--role", "--dir", "--skills", "--verbs")
 
 
 def _flags(argv: list[str]) -> dict[str, str]:
-    flags = {"--role": "workbench", "--skills": ""}
+    flags = {"--role": "workbench", "--skills": "", "--verbs": ""}
     if len(argv) % 2:
         _fail(EXIT_USAGE, f"flag {argv[-1]!r} has no value")
     for name, value in zip(argv[::2], argv[1::2]):
@@ -67,6 +67,7 @@ def main(argv: list[str]) -> None:
     flags = _flags(argv)
     token = _token(int(flags["--token-fd"]))
 
+    from reeve_worker import requests
     from reeve_worker.channel import Channel
     from reeve_worker.reader import Reader
     from reeve_worker.runloop import Worker
@@ -75,6 +76,7 @@ def main(argv: list[str]) -> None:
     channel = Channel(sock, flags["--session"], flags["--generation"])
     worker = Worker(channel, flags["--dir"])
     worker.prepare()
+    requests.catalogue = flags["--verbs"]
     skills = _load_skills(flags["--skills"], worker) if flags["--skills"] else None
     try:
         sock.connect(flags["--socket"])

@@ -134,6 +134,7 @@ class Requests:
                 self._settle(entry[2], entry[3], {"kind": "error", "code": "scope_expired", "message": text})
 
 
+catalogue = ""  # file that describes the verbs of the host, empty for none
 current: Requests | None = None  # of this process; the worker sets it, the SDK uses it
 
 
