@@ -31,7 +31,8 @@ type Call struct {
 	Token Token
 	Scene Scene
 	// Admitted is the audit row of the operation, for a verb that Records, to be
-	// committed with its intent. Other handlers leave it alone.
+	// committed with its intent; whoever has committed it sets it to nil, else the row
+	// of a failure is owed beside it. Other handlers leave it alone.
 	Admitted *event.AuditDispatchV1
 }
 

@@ -54,7 +54,7 @@ func (d *Dispatcher) row(o *operation, out outcome) event.AuditDispatchV1 {
 	if out.act != "" {
 		row.Act = &out.act
 	}
-	if o.decision.Ruling == gate.Allow {
+	if o.ran {
 		row.DurationUS = now.Sub(o.begun).Microseconds()
 	}
 	if out.err != nil {

@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"log/slog"
+	"runtime/debug"
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/gate"
@@ -50,11 +52,33 @@ func (d *Dispatcher) Could(ctx context.Context, c Caller, op *request.Op) Prospe
 
 // judge asks the gate. What is wrong with the arguments is said after it has ruled.
 func (d *Dispatcher) judge(ctx context.Context, o *operation) {
+	defer func() {
+		if v := recover(); v != nil {
+			d.o.Log.Error("a pack panicked before the gate", "verb", o.op.Tool, "cause", v, "stack", string(debug.Stack()))
+			o.decision = gate.Decision{Ruling: gate.Error, Reason: "the facts of the act could not be found out"}
+		}
+	}()
 	var facts verbs.Facts
 	if o.verb != nil && o.checked == nil {
 		facts, o.checked = d.facts(ctx, o)
 	}
 	o.decision = d.decide(o, facts)
+}
+
+// logged tells the log of a ruling (VD-109).
+func (d *Dispatcher) logged(ctx context.Context, o *operation) {
+	level := slog.LevelDebug
+	if o.decision.Ruling != gate.Allow {
+		level = slog.LevelInfo
+	}
+	if !d.o.Log.Enabled(ctx, level) {
+		return
+	}
+	actor := o.call.Token.Actor()
+	d.o.Log.LogAttrs(ctx, level, "gate.check",
+		slog.String("actor", actor.Kind+":"+actor.ID), slog.String("namespace", o.call.Token.GateNamespace()),
+		slog.String("verb", bounded(o.op.Tool)), slog.String("decision", string(o.decision.Ruling)),
+		slog.Any("rules", o.decision.Rules), slog.String("reason", bounded(d.o.Mask(o.decision.Reason))))
 }
 
 // behind is what an allowed operation would meet before its pack, in the order in

@@ -53,9 +53,13 @@ type Receipt struct {
 	OK          bool    `json:"ok"`
 	Disposition string  `json:"disposition"`
 	Result      *string `json:"result"` // JSON text
-	Code        string  `json:"code"`
+	Code        string  `json:"code"`   // of the fault
+	Kind        string  `json:"kind,omitempty"`
+	Shown       string  `json:"shown,omitempty"` // the code as the verb plane spells it
 	Message     string  `json:"message"`
 	Next        string  `json:"next"`
+	Retry       bool    `json:"retry,omitempty"`
+	Held        string  `json:"held,omitempty"` // what waits for the operator
 }
 
 // Conclusion is everything that is committed when an operation has been done.

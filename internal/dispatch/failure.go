@@ -18,6 +18,19 @@ type refusal struct{ kind, code, text string }
 
 func (r *refusal) Error() string { return r.text }
 
+// Unwrap gives the fault nearest to it.
+func (r *refusal) Unwrap() error { return fault.New(fault.Code(r.code), "", "", "%s", r.text) }
+
+// kept is a failure as its receipt tells it, in the words of the first answer.
+type kept struct{ r *Receipt }
+
+func (k *kept) Error() string { return k.r.Message }
+
+// Unwrap gives the fault that it was.
+func (k *kept) Unwrap() error {
+	return &fault.Error{Code: fault.Code(k.r.Code), Message: k.r.Message, Next: k.r.Next, Retry: k.r.Retry}
+}
+
 // boundary is the one table from fault codes to the verb plane (CP-134, VD-155,
 // VD-158): the kind, the code where it is spelt otherwise, and how the text begins.
 var boundary = map[fault.Code]struct{ kind, code, begins string }{
@@ -52,6 +65,10 @@ func view(err error) seen {
 	var r *refusal
 	if errors.As(err, &r) {
 		return seen{kind: r.kind, code: r.code, message: r.text}
+	}
+	var again *kept
+	if errors.As(err, &again) && again.r.Kind != "" {
+		return seen{kind: again.r.Kind, code: again.r.Shown, message: again.r.Message, next: again.r.Next, retry: again.r.Retry}
 	}
 	code := fault.CodeOf(err)
 	row, known := boundary[code]

@@ -34,6 +34,7 @@ type operation struct {
 	digest   string // of args, lower-case hex
 	decision gate.Decision
 	begun    time.Time
+	ran      bool // its pack was invoked
 }
 
 // outcome is what became of one operation.
@@ -199,9 +200,10 @@ func (r *Receipt) outcome() outcome {
 		out.value = v
 		return out
 	}
-	f := fault.New(fault.Code(r.Code), "", "", "%s", r.Message)
-	f.Next = r.Next
-	out.err = f
+	out.err = &kept{r}
+	if r.Held != "" {
+		out.details = []request.Item{{Name: "held_id", Value: request.OfString(r.Held)}}
+	}
 	return out
 }
 

@@ -3,7 +3,9 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
@@ -13,6 +15,30 @@ import (
 // maxInFlight is how many operations or units of a request run beside each other
 // (VD-052).
 const maxInFlight = 8
+
+// maxResults is how many bytes of results a parallel request gathers before it starts
+// nothing further (VD-057).
+const maxResults = 4 << 20
+
+// budget is what is left of maxResults.
+type budget struct{ left atomic.Int64 }
+
+// spent reports whether nothing may be started any more.
+func (b *budget) spent() bool { return b != nil && b.left.Load() < 0 }
+
+func (b *budget) take(v request.Value) {
+	if b != nil {
+		b.left.Add(-int64(len(v.AppendJSON(nil))))
+	}
+}
+
+func overBudget() request.Outcome {
+	return request.Outcome{Failure: &request.Failure{
+		Kind: request.KindBudget, Disposition: request.NotCommitted,
+		Message: fmt.Sprintf("not started: the results before it have more than %d bytes; ask for less, or in several requests", maxResults),
+		Details: []request.Item{{Name: "code", Value: request.OfString(string(fault.LimitExceeded))}},
+	}}
+}
 
 // keyer asks the pack of a verb what an operation would write.
 type keyer struct{ d *Dispatcher }
@@ -40,10 +66,12 @@ func (d *Dispatcher) Request(ctx context.Context, c Caller, r *request.Request) 
 	}
 	if len(r.Units) == 1 {
 		if !blocked[0] {
-			d.unit(ctx, c, r, r.Units[0], out)
+			d.unit(ctx, c, r, r.Units[0], out, nil)
 		}
 		return out
 	}
+	left := &budget{}
+	left.left.Store(maxResults)
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxInFlight)
 	for i, u := range r.Units {
@@ -53,16 +81,20 @@ func (d *Dispatcher) Request(ctx context.Context, c Caller, r *request.Request) 
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			d.unit(ctx, c, r, u, out)
+			d.unit(ctx, c, r, u, out, left)
 		})
 	}
 	wg.Wait()
 	return out
 }
 
-func (d *Dispatcher) unit(ctx context.Context, c Caller, r *request.Request, u request.Unit, out []request.Outcome) {
+func (d *Dispatcher) unit(ctx context.Context, c Caller, r *request.Request, u request.Unit, out []request.Outcome, left *budget) {
 	var prev *request.Value
 	for i := u.Start; i < u.End; i++ {
+		if left.spent() {
+			out[i] = overBudget()
+			return
+		}
 		op := r.Ops[i]
 		place := Place{Index: i}
 		if args, err := request.Resolve(op.Args, prev); err != nil {
@@ -75,6 +107,7 @@ func (d *Dispatcher) unit(ctx context.Context, c Caller, r *request.Request, u r
 		if out[i].Failure != nil {
 			return
 		}
+		left.take(out[i].Result)
 		prev = &out[i].Result
 	}
 }

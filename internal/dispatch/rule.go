@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/reeve-run/reeve/event"
 	"github.com/reeve-run/reeve/fault"
@@ -23,13 +24,14 @@ func (d *Dispatcher) rule(ctx context.Context, o *operation) outcome {
 // it does not go on, for the reason in its outcome.
 func (d *Dispatcher) ruled(ctx context.Context, o *operation) (out outcome, stop bool) {
 	d.judge(ctx, o)
+	d.logged(ctx, o)
 	switch o.decision.Ruling {
 	case gate.Allow:
 	case gate.Deny:
 		return d.denied(ctx, o, o.denial(fault.Denied, "permission denied for verb"), event.AuditDenied), true
 	default:
 		for _, b := range o.decision.Broken {
-			d.o.Log.Error("a rule could not be evaluated", "rule", b.Rule, "cause", b.Message)
+			d.o.Log.Error("a rule could not be evaluated", "rule", b.Rule, "cause", bounded(d.o.Mask(b.Message)))
 		}
 		return d.denied(ctx, o, o.denial(fault.GateUnavailable, "gate unavailable for verb"), event.AuditError), true
 	}
@@ -65,6 +67,11 @@ func (d *Dispatcher) facts(ctx context.Context, o *operation) (verbs.Facts, erro
 	if j, ok := d.handlers[o.verb.Pack].(verbs.Judge); ok {
 		return j.Facts(ctx, &o.call)
 	}
+	return o.plainFacts(), nil
+}
+
+// plainFacts are the arguments as they are.
+func (o *operation) plainFacts() verbs.Facts {
 	var f verbs.Facts
 	for i := range o.verb.Params {
 		p := &o.verb.Params[i]
@@ -90,7 +97,7 @@ func (d *Dispatcher) facts(ctx context.Context, o *operation) (verbs.Facts, erro
 			f.DryRun = v.IsTrue()
 		}
 	}
-	return f, nil
+	return f
 }
 
 func texts(v request.Value) []string {
@@ -161,8 +168,7 @@ func (d *Dispatcher) secret(o *operation) (outcome, bool) {
 		if !p.FreeText || !given {
 			continue
 		}
-		text, _ := v.Text()
-		if detector, excerpt, found := d.o.Secrets(text); found {
+		if detector, excerpt, found := d.secretIn(v); found {
 			out := refuse(fault.New(fault.SecretDetected, "write blocked", p.Name, "%s found: %s", detector, excerpt).
 				WithNext("leave the secret out, or name where it is kept"))
 			out.reason = reasonGate
@@ -170,6 +176,23 @@ func (d *Dispatcher) secret(o *operation) (outcome, bool) {
 		}
 	}
 	return outcome{}, false
+}
+
+// secretIn looks through every text in v, keys included. Values are at most
+// request.MaxDepth deep.
+func (d *Dispatcher) secretIn(v request.Value) (detector, excerpt string, found bool) {
+	if text, ok := v.Text(); ok {
+		return d.o.Secrets(text)
+	}
+	for _, it := range v.Items() {
+		if detector, excerpt, found = d.o.Secrets(it.Name); found {
+			return detector, excerpt, true
+		}
+		if detector, excerpt, found = d.secretIn(it.Value); found {
+			return detector, excerpt, true
+		}
+	}
+	return "", "", false
 }
 
 // denied records a refusal before it is told, and tells whether it is on record
@@ -184,10 +207,10 @@ func (d *Dispatcher) denied(ctx context.Context, o *operation, err error, as eve
 		row.DenyReason = &reason
 	}
 	state := "owed"
-	switch written := d.o.Ledger.Owe(row); {
+	switch {
 	case d.o.ReadOnly:
 		state = "skipped_read_only"
-	case d.wait(ctx, written, refusalWait):
+	case d.wait(ctx, d.o.Ledger.Owe(row), refusalWait):
 		state = "written"
 	}
 	out.details = append(out.details,
@@ -239,6 +262,9 @@ func (d *Dispatcher) hold(ctx context.Context, o *operation, by gate.Obligation)
 	row := d.row(o, out)
 	row.Outcome = event.AuditHeld
 	c := Conclusion{Verb: o.verb.Name, Row: row, Receipt: o.receipt(out)}
+	if c.Receipt != nil {
+		c.Receipt.Held = held
+	}
 	c.Changes.Session = []event.Payload{event.ActHeldV1{
 		Held: held, Verb: o.verb.Name, Effect: string(o.verb.Effect), Namespace: o.call.Token.GateNamespace(), Args: string(o.args),
 		By: o.caller.By, Asked: o.caller.Asked, Ruled: o.ruled(), Reason: reason, Namespaced: o.call.Token.Explicit(),
@@ -247,6 +273,15 @@ func (d *Dispatcher) hold(ctx context.Context, o *operation, by gate.Obligation)
 		return refuse(err)
 	}
 	return out
+}
+
+// bounded keeps what goes to the log from growing with what a caller sends.
+func bounded(text string) string {
+	const most = 1 << 10
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 func (o *operation) ruled() event.Ruled {

@@ -29,6 +29,9 @@ func (d *Dispatcher) run(ctx context.Context, o *operation) outcome {
 		row := d.row(o, outcome{})
 		o.call.Admitted = &row
 		out := d.handle(ctx, o)
+		if out.err != nil && o.call.Admitted != nil {
+			d.owe(o, out)
+		}
 		d.hook(ctx, o, out)
 		return out
 	case o.verb.Effect == verbs.Read:
@@ -62,6 +65,7 @@ func (d *Dispatcher) invoke(ctx context.Context, o *operation) (out outcome, cha
 			out = outcome{err: err, disp: verbs.DispositionOf(err, o.verb.Effect), act: o.call.Scene.Act}
 		}
 	}()
+	o.ran = true
 	reply, err := d.handlers[o.verb.Pack].Handle(ctx, &o.call)
 	out = outcome{value: reply.Value, siblings: reply.Siblings, act: o.call.Scene.Act, disp: request.Committed}
 	changes = reply.Changes
@@ -131,7 +135,7 @@ func (d *Dispatcher) record(ctx context.Context, o *operation) outcome {
 		return refuse(readOnlyError(o.verb.Name))
 	}
 	out, changes := d.invoke(ctx, o)
-	if out.err != nil {
+	if out.err != nil && out.disp != request.Committed {
 		d.owe(o, out)
 		return out
 	}
@@ -232,7 +236,8 @@ func (o *operation) receipt(out outcome) *Receipt {
 		return r
 	}
 	v := view(out.err)
-	r.Code, r.Message, r.Next = string(fault.CodeOf(out.err)), v.message, v.next
+	r.Code, r.Kind, r.Shown = string(fault.CodeOf(out.err)), v.kind, v.code
+	r.Message, r.Next, r.Retry = v.message, v.next, v.retry
 	return r
 }
 

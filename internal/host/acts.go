@@ -178,6 +178,9 @@ func (a acts) Settle(ctx context.Context, call *verbs.Call, id string, as event.
 		events: []event.Payload{event.ActSettledV1{Act: r.Key, By: call.Scene.By, Disposition: as, Note: text}},
 		put:    []journal.Record{done}, audit: []event.AuditDispatchV1{*call.Admitted},
 	}})
+	if err == nil {
+		call.Admitted = nil
+	}
 	return row.list(done), err
 }
 

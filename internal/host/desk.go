@@ -31,6 +31,9 @@ var (
 func (d desk) Execute(ctx context.Context, call *verbs.Call, session, code string, timeoutMS int64) (any, error) {
 	r := control.ExecuteRequest{Session: session, Code: code, TimeoutMS: timeoutMS, Workspace: call.Scene.Workspace, By: call.Scene.By}
 	res, err := d.core.execute(ctx, r, call.Admitted, nil)
+	if res.Cell != "" { // its intent, and the row with it, is in the journal
+		call.Admitted = nil
+	}
 	return res, err
 }
 

@@ -143,6 +143,7 @@ func (q queue) Decide(ctx context.Context, call *verbs.Call, id string, approve 
 	if err := l.record(&note{step: st, word: true}); err != nil {
 		return held.Decision{}, err
 	}
+	call.Admitted = nil
 	d := held.Decision{Item: row.Item}
 	if approve && row.Kind == held.Act {
 		d.Outcome, err = q.carryOut(ctx, l, row, by)
