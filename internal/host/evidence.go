@@ -80,7 +80,7 @@ func (k contents) ReadAll(sum string, max int64) ([]byte, error) {
 // workspaceOptions are what the workspace pack gets of this core.
 func (c *Core) workspaceOptions() workspace.Options {
 	return workspace.Options{
-		Artifacts: contents{c}, Acts: acts{c}, Env: c.env,
+		Artifacts: contents{c}, Acts: acts{c}, Env: c.env, Shim: c.shim,
 		Discipline: func(session string) (string, bool) {
 			w := c.work(session)
 			return w.Discipline, w.Authorized

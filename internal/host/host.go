@@ -55,6 +55,7 @@ type Core struct {
 	artifacts *artifact.Store
 	workers   Workers
 	env       []string
+	shim      []string // argv that makes this binary the parent of a program
 	lock      *durable.Lock
 	host      journal.Host
 	started   time.Time
@@ -121,7 +122,7 @@ func lockOwner() durable.Owner {
 
 func open(ctx context.Context, o Options, d dirs) (_ *Core, err error) {
 	c := &Core{
-		dirs: d, config: o.Config, log: o.Log, workers: o.Workers, env: o.Env,
+		dirs: d, config: o.Config, log: o.Log, workers: o.Workers, env: o.Env, shim: o.Shim,
 		started: time.Now(), stopping: make(chan struct{}), lanes: map[string]*lane{},
 	}
 	c.hard, c.abandon = context.WithCancelCause(context.WithoutCancel(ctx))

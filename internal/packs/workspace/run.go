@@ -72,7 +72,7 @@ func (h *handler) run(ctx context.Context, w *tree, call *verbs.Call) (verbs.Rep
 	case most < 1 || most > MaxOutput:
 		return verbs.Reply{}, fault.New(fault.LimitExceeded, op, "max_output_bytes", "%d is not within 1 to %d", most, MaxOutput)
 	}
-	r, err := launch(ctx, program{argv: argv, dir: dir, env: env, mark: call.Scene.Act, limit: time.Duration(limit) * time.Millisecond, most: most})
+	r, err := launch(ctx, program{argv: argv, dir: dir, env: env, mark: call.Scene.Act, limit: time.Duration(limit) * time.Millisecond, most: most, shim: h.Shim})
 	if err != nil {
 		return verbs.Reply{}, err
 	}
@@ -143,6 +143,7 @@ type program struct {
 	mark  string
 	limit time.Duration
 	most  int64
+	shim  []string
 }
 
 // launch runs a program to its end, or ends it. Nothing that it started is left.
@@ -154,40 +155,70 @@ func launch(ctx context.Context, p program) (ran, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()
-	cmd := exec.Command(path, p.argv[1:]...) //nolint:noctx // its end is below: the whole tree, not the one process
-	cmd.Args[0], cmd.Dir, cmd.Env = p.argv[0], p.dir, p.env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, errs := newTap(p.most/2+p.most%2), newTap(p.most/2)
 	var readers sync.WaitGroup
+	cmd := &exec.Cmd{Dir: p.dir, Env: p.env}
 	pipes, err := connect(cmd, out, errs, &readers)
 	if err != nil {
 		return ran{}, untouched(fault.Wrap(err, fault.Unavailable, op, p.argv[0]))
 	}
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
+	ended, end, err := start(cmd, &p, path)
+	if err != nil {
 		pipes.close()
 		readers.Wait()
 		return ran{}, untouched(fault.Wrap(err, fault.Unavailable, op, p.argv[0]))
 	}
 	pipes.closeWriters()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	r := ran{}
+	var e ending
 	select {
-	case err = <-ended:
+	case e = <-ended:
 	case <-ctx.Done():
 		r.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
-		endTree(cmd.Process.Pid)
-		err = <-ended
+		end()
+		e = <-ended
 	}
 	r.DurationMS = time.Since(began).Milliseconds()
-	if r.Ended, err = sweep(cmd.Process.Pid, p.mark), nonExit(err); err != nil {
-		return ran{}, fault.Wrap(err, fault.Unknown, op, p.argv[0])
-	}
 	pipes.drain(&readers)
-	r.state(cmd.ProcessState)
+	switch {
+	case e.unbegun:
+		return ran{}, untouched(fault.Wrap(e.err, fault.Unavailable, op, p.argv[0]))
+	case e.err != nil:
+		return ran{}, fault.Wrap(e.err, fault.Unknown, op, p.argv[0])
+	}
+	r.Ended = e.swept
+	r.state(e.status)
 	r.Stdout, r.Stderr = out.text(), errs.text()
 	return r, nil
+}
+
+// ending is how a program and what it had started have ended.
+type ending struct {
+	status  syscall.WaitStatus
+	swept   int   // processes it had left running
+	err     error // its end is not known
+	unbegun bool  // it did not start: err says why
+}
+
+// direct starts a program as a child of this process. What has left its group and
+// cleared its environment is not found when it ends.
+func direct(cmd *exec.Cmd, p *program, path string) (<-chan ending, func(), error) {
+	cmd.Path, cmd.Args = path, p.argv
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		err := nonExit(cmd.Wait())
+		e := ending{swept: sweep(cmd.Process.Pid, p.mark), err: err}
+		if err == nil {
+			e.status, _ = cmd.ProcessState.Sys().(syscall.WaitStatus)
+		}
+		ended <- e
+	}()
+	return ended, func() { endTree(cmd.Process.Pid) }, nil
 }
 
 // nonExit is an error that is not how the program itself ended.
@@ -199,13 +230,13 @@ func nonExit(err error) error {
 	return err
 }
 
-func (r *ran) state(s *os.ProcessState) {
-	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		name := signalName(ws.Signal())
+func (r *ran) state(s syscall.WaitStatus) {
+	if s.Signaled() {
+		name := signalName(s.Signal())
 		r.Signal = &name
 		return
 	}
-	code := s.ExitCode()
+	code := s.ExitStatus()
 	r.ExitCode = &code
 }
 

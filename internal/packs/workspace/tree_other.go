@@ -2,7 +2,14 @@
 
 package workspace
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
+
+func start(cmd *exec.Cmd, p *program, path string) (<-chan ending, func(), error) {
+	return direct(cmd, p, path)
+}
 
 // endTree kills a program and its group.
 func endTree(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }

@@ -50,6 +50,9 @@ type Options struct {
 	Artifacts Artifacts
 	Acts      Acts
 	Env       []string // that programs start with, before it is scrubbed
+	// Shim is the command line of the parent that programs get (package shim), which
+	// ends all they started also when this process is killed. Empty for none.
+	Shim []string
 	// Discipline tells what the work plane demands and grants in a session.
 	Discipline func(session string) (discipline string, authorized bool)
 }

@@ -51,6 +51,9 @@ type rig struct {
 	ledger   *ledger
 }
 
+// parent is the shim of programs, empty where there is none.
+var parent []string
+
 // acts numbers the acts of all rigs: what an act leaves running is found by its id.
 var acts atomic.Int64
 
@@ -65,7 +68,7 @@ func newRig(t interface {
 		t.Fatal(err)
 	}
 	r := &rig{dir: t.TempDir(), ledger: &ledger{files: map[string][]event.FileChange{}}}
-	pack := workspace.Pack(workspace.Options{Artifacts: store{keep}, Acts: r.ledger, Env: append(os.Environ(), "SECRET_TOKEN=x")})
+	pack := workspace.Pack(workspace.Options{Artifacts: store{keep}, Acts: r.ledger, Env: append(os.Environ(), "SECRET_TOKEN=x"), Shim: parent})
 	if r.registry, err = verbs.Build(verbs.Config{Packs: []verbs.Pack{pack}}); err != nil {
 		t.Fatal(err)
 	}
