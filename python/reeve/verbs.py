@@ -1,6 +1,6 @@
 """The verb plane: everything the host can do, under one gate.
 
-    hits = await verbs.workspace.search(pattern="TODO")      # one verb, its result
+    hits = await verbs.workspace.search(pattern="def main") # one verb, its result
     done = await verbs.request('workspace.list() | workspace.read(path=$prev.items[0].path)')
 
 Each verb is a coroutine function with keyword arguments. `dir(verbs)` lists the packs,
