@@ -116,7 +116,8 @@ func parseFault(err error) error {
 		WithNext("mend the text at the position named; plan=true shows how it is read")
 }
 
-// present shortens successes for an agent, with one sample of the clock (VD-080).
+// present shortens successes for an agent, with one sample of the clock (VD-080), and
+// writes them in the format asked for. Help stays as it is.
 func present(r *request.Request, outcomes []request.Outcome, o request.Options, fullOnly func(string) bool) {
 	p := request.Presenter{Now: time.Now(), FullOnly: fullOnly}
 	for i := range outcomes {
@@ -125,9 +126,13 @@ func present(r *request.Request, outcomes []request.Outcome, o request.Options, 
 		}
 	}
 	for i := range outcomes {
-		if outcomes[i].Done && !r.Ops[i].Help() && o.PresentationOf(i, r.Ops[i].Tool) == request.Agent {
+		if !outcomes[i].Done || r.Ops[i].Help() {
+			continue
+		}
+		if o.PresentationOf(i, r.Ops[i].Tool) == request.Agent {
 			outcomes[i].Result = p.Present(outcomes[i].Result)
 		}
+		outcomes[i].Result = request.Render(outcomes[i].Result, o.FormatOf(i))
 	}
 }
 
