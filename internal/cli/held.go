@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -76,6 +78,7 @@ func (a *app) cmdHeldList() *cobra.Command {
 		if err != nil {
 			return failed(err)
 		}
+		slices.SortStableFunc(all, func(x, y heldItem) int { return cmp.Compare(x.AtMS, y.AtMS) })
 		return answer{kind: "held", data: all, rows: true, text: func(p printer) {
 			rows := make([][]string, len(all))
 			for i, x := range all {

@@ -135,7 +135,7 @@ var statusMeanings = []struct {
 	{fault.ExitDenied, "denied by policy"},
 	{fault.ExitHeld, "held: waits for the operator, nothing done yet"},
 	{fault.ExitBudget, "time or budget reached; partial result and handle printed"},
-	{fault.ExitFindings, "checked, and found something (verify, doctor)"},
+	{fault.ExitFindings, "checked, and found something (verify, doctor, policy)"},
 	{fault.ExitUnknown, "outcome unknown"},
 	{fault.ExitUnavailable, "core or store not available (down, busy, full)"},
 	{fault.ExitWorkerLost, "the worker was lost and its namespace with it"},

@@ -78,9 +78,9 @@ func (a *app) cmdPolicyShow() *cobra.Command {
 			return answer{kind: "policy", data: set, text: func(p printer) {
 				rows := make([][]string, len(set.Rules))
 				for i, r := range set.Rules {
-					rows[i] = []string{r.ID, r.Effect, r.Reason, fmt.Sprintf("%s:%d", r.File, r.Line)}
+					rows[i] = []string{r.ID, r.Effect, fmt.Sprintf("%s:%d", r.File, r.Line), r.Reason}
 				}
-				p.table("no rules: everything is denied", []string{"RULE", "EFFECT", "REASON", "WHERE"}, rows)
+				p.table("no rules: everything is denied", []string{"RULE", "EFFECT", "WHERE", "REASON"}, rows)
 				a.note("policy %s", set.Digest)
 			}}
 		})(ctx, args)

@@ -90,23 +90,25 @@ has one by its own id too (act_…). It names the events that prove it and their
 }
 
 func (a *app) cmdReceiptList() *cobra.Command {
-	var session, verb, actor, outcome string
+	var session, verb, effect, actor, outcome string
 	var max int
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List receipts, the latest first",
 		Example: `  reeve receipt list --outcome denied
-  reeve receipt list -s . --verb workspace.write
-  reeve receipt list --json --jq '.data[] | select(.effect=="workspace") | .receipt'`,
+  reeve receipt list -s . --effect workspace
+  reeve receipt list --verb workspace.write --json --jq '.data[].receipt'`,
 	}
 	f := c.Flags()
 	f.StringVarP(&session, "session", "s", "", "only of this session (. for the working directory's)")
 	f.StringVar(&verb, "verb", "", "only of this verb")
+	f.StringVar(&effect, "effect", "", "only of verbs with this effect: read, record, workspace or external")
 	f.StringVar(&actor, "actor", "", "only of this actor, as kind:id")
 	f.StringVar(&outcome, "outcome", "", "only with this outcome: success, error, denied or held")
 	f.IntVar(&max, "max", 50, "how many at most, up to 500")
 	a.completeFlag(c, "session", a.completeSessions())
 	a.completeFlag(c, "verb", a.completeVerbs())
+	a.completeFlag(c, "effect", cobra.FixedCompletions([]string{"read", "record", "workspace", "external"}, cobra.ShellCompDirectiveNoFileComp))
 	a.completeFlag(c, "outcome", cobra.FixedCompletions([]string{"success", "error", "denied", "held"}, cobra.ShellCompDirectiveNoFileComp))
 	completeFields(c, members(reflect.TypeFor[receiptRow]()))
 	c.PreRunE = func(*cobra.Command, []string) error { return upTo500(max) }
@@ -115,7 +117,7 @@ func (a *app) cmdReceiptList() *cobra.Command {
 		if err != nil {
 			return failed(err)
 		}
-		with := arguments{"limit": max}.text("session", id).text("verb", verb).text("actor", actor).text("outcome", outcome)
+		with := arguments{"limit": max}.text("session", id).text("verb", verb).text("effect", effect).text("actor", actor).text("outcome", outcome)
 		rows, err := askList[auditRow](ctx, a, c, "audit.query", with)
 		if err != nil {
 			return failed(err)
@@ -188,7 +190,11 @@ func (a *app) receipt(ctx context.Context, c control.Service, id string) (receip
 		}
 		return a.proved(ctx, c, r, d, rows)
 	}
-	rows, err := askList[auditRow](ctx, a, c, "audit.query", arguments{"id": id, "limit": 2})
+	limit := 2
+	if len(id) == len("aud_")+32 { // whole: nothing else begins with it
+		limit = 1
+	}
+	rows, err := askList[auditRow](ctx, a, c, "audit.query", arguments{"id": id, "limit": limit})
 	switch {
 	case err != nil:
 		return receipt{}, err

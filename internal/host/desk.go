@@ -167,6 +167,6 @@ func (d desk) Query(ctx context.Context, q audit.Query) ([]audit.Row, error) {
 func matches(q audit.Query, row event.AuditDispatchV1) bool {
 	is := func(want string, have *string) bool { return want == "" || have != nil && *have == want }
 	outcome := string(row.Outcome)
-	return strings.HasPrefix(row.ID, q.ID) && is(q.Act, row.Act) && is(q.Verb, &row.Verb) && is(q.Actor, &row.Actor) && is(q.Session, row.SessionID) &&
+	return strings.HasPrefix(row.ID, q.ID) && is(q.Act, row.Act) && is(q.Effect, row.Effect) && is(q.Verb, &row.Verb) && is(q.Actor, &row.Actor) && is(q.Session, row.SessionID) &&
 		is(q.Outcome, &outcome) && is(q.RequestID, row.Resource.RequestID)
 }

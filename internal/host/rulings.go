@@ -56,7 +56,7 @@ func (r rulings) Decided(ctx context.Context, id string) (event.AuditDispatchV1,
 	var at int64
 	n := 0
 	number, _ := strconv.ParseInt(id, 10, 64) // 0 is no event
-	for e, err := range journal.Stream(ctx, r.core.store, r.core.auditStream(), 0) {
+	for e, err := range journal.Backward(ctx, r.core.store, r.core.auditStream()) {
 		if err != nil {
 			return found, 0, err
 		}
@@ -67,6 +67,9 @@ func (r rulings) Decided(ctx context.Context, id string) (event.AuditDispatchV1,
 		if ok && (number == e.ID || begins(id, row)) {
 			n++
 			found, at = row, e.ID
+		}
+		if ok && (number == e.ID || row.ID == id || row.Act != nil && *row.Act == id) {
+			break // whole: no other is named so
 		}
 	}
 	switch {

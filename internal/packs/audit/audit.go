@@ -13,6 +13,7 @@ import (
 type Query struct {
 	ID, Act                                  string // ID may be a beginning
 	Verb, Actor, Session, Outcome, RequestID string
+	Effect                                   string
 	AfterID                                  int64
 	Limit                                    int
 }
@@ -39,6 +40,7 @@ func Pack(l Log) verbs.Pack {
 				{Name: "id", Type: verbs.Text, Description: "Only the row of this id, or those whose id begins so."},
 				{Name: "act", Type: verbs.Text, Description: "Only rows of this act."},
 				{Name: "verb", Type: verbs.Text, Description: "Only rows of this verb."},
+				{Name: "effect", Type: verbs.Text, Enum: []string{"read", "record", "workspace", "external"}, Description: "Only rows of verbs with this effect."},
 				{Name: "actor", Type: verbs.Text, Description: "Only rows of this actor, as kind:id."},
 				{Name: "session", Type: verbs.Text, Description: "Only rows of this session."},
 				{Name: "outcome", Type: verbs.Text, Enum: []string{"success", "error", "denied", "held"}, Description: "Only rows that ended so."},
@@ -57,7 +59,7 @@ type handler struct{ log Log }
 func (h handler) Handle(ctx context.Context, call *verbs.Call) (verbs.Reply, error) {
 	rows, err := h.log.Query(ctx, Query{
 		ID: call.Text("id"), Act: call.Text("act"), Verb: call.Text("verb"), Actor: call.Text("actor"), Session: call.Text("session"), Outcome: call.Text("outcome"),
-		RequestID: call.Text("request_id"), AfterID: call.Int("after", 0), Limit: int(min(max(call.Int("limit", 50), 1), 500)),
+		RequestID: call.Text("request_id"), Effect: call.Text("effect"), AfterID: call.Int("after", 0), Limit: int(min(max(call.Int("limit", 50), 1), 500)),
 	})
 	if err != nil {
 		return verbs.Reply{}, err
