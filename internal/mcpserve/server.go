@@ -42,6 +42,8 @@ type Options struct {
 	// Progress is the pause between two progress messages of a running cell.
 	// Zero: 5 s, half of what clients must be promised.
 	Progress time.Duration
+
+	extend func(*mcp.Server) // registers more, for tests of the protocol; may be nil
 }
 
 // Server is the front end for one client.
@@ -83,6 +85,9 @@ func New(o Options) *Server {
 	)
 	s.protocol.AddReceivingMiddleware(s.guard, s.memory.remember)
 	s.register()
+	if o.extend != nil {
+		o.extend(s.protocol)
+	}
 	return s
 }
 
