@@ -2,9 +2,11 @@ package control_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -68,8 +70,16 @@ func TestACopiedDirectoryIsNotServedByTheOriginalsCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = linked(t, copied).Call(t.Context(), link.Request{Method: "status", Body: []byte(`{}`)})
-	if !fault.HasCode(err, fault.Conflict) || link.ReasonOf(err) != link.ConfigMismatch {
-		t.Errorf("%v", err)
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != fault.Conflict || link.ReasonOf(err) != link.ConfigMismatch || !strings.Contains(e.Next, "remove core.json") {
+		t.Fatalf("%v", err)
+	}
+	// What it says helps.
+	if err := os.Remove(filepath.Join(copied, "core.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := linked(t, copied).Call(t.Context(), link.Request{Method: "status", Body: []byte(`{}`)}); link.ReasonOf(err) != link.NoSocket {
+		t.Errorf("afterwards: %v", err)
 	}
 }
 

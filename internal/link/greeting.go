@@ -50,6 +50,11 @@ func mismatch(client string, fields []string) error {
 		return nil
 	}
 	slices.Sort(fields)
-	return refused(fault.New(fault.Conflict, "greet", client, "the configurations of client and core differ in %s", strings.Join(slices.Compact(fields), ", ")).
-		WithNext("restart the core so that it reads the settings again: reeve down, then reeve up"), ConfigMismatch)
+	e := fault.New(fault.Conflict, "greet", client, "the configurations of client and core differ in %s", strings.Join(slices.Compact(fields), ", ")).
+		WithNext("restart the core so that it reads the settings again: reeve down, then reeve up")
+	if slices.Contains(fields, "store") {
+		// Stopping would hit a core that serves somebody else's directory.
+		e.Next = "remove core.json from this data directory: it was copied, and leads to another directory's core"
+	}
+	return refused(e, ConfigMismatch)
 }
