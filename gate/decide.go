@@ -3,6 +3,7 @@ package gate
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ func (p *Policy) Decide(r Request) Decision {
 		return Decision{Ruling: Error, Reason: err.Error(), Digest: p.digest}
 	}
 	req, entities := r.cedar()
-	verdict, diag := cedar.Authorize(p.set, entities, req)
+	verdict, diag := cedar.Authorize(p.about(r, req, entities), entities, req)
 	d := Decision{Digest: p.digest}
 	switch {
 	case len(diag.Errors) > 0:
@@ -32,6 +33,47 @@ func (p *Policy) Decide(r Request) Decision {
 		p.unpermitted(&d, r, req, entities)
 	}
 	return d
+}
+
+// about are the rules whose scope has the action of r: the others cannot hold, nor
+// fail, for their scope is looked at before anything else. Those of a prepared verb
+// are found once.
+func (p *Policy) about(r Request, req cedar.Request, entities cedar.EntityGetter) cedar.PolicyIterator {
+	if r.Verb.static == nil {
+		return p.set
+	}
+	if known, ok := p.byVerb.Load(r.Verb.static); ok {
+		return known.(rules) //nolint:forcetypeassert // nothing else is stored
+	}
+	_, diag := cedar.Authorize(p.actions, entities, req)
+	if len(diag.Errors) > 0 {
+		return p.set
+	}
+	var found rules
+	for _, id := range ruleIDs(diag.Reasons) {
+		found = append(found, ruled{cedar.PolicyID(id), p.set.Get(cedar.PolicyID(id))})
+	}
+	p.byVerb.Store(r.Verb.static, found)
+	return found
+}
+
+type ruled struct {
+	id     cedar.PolicyID
+	policy *cedar.Policy
+}
+
+// rules are some of a policy set.
+type rules []ruled
+
+// All implements cedar.PolicyIterator.
+func (rs rules) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
+	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) {
+		for i := range rs {
+			if !yield(rs[i].id, rs[i].policy) {
+				return
+			}
+		}
+	}
 }
 
 func (d *Decision) broken(diag cedar.Diagnostic) {

@@ -244,3 +244,53 @@ func BenchmarkDecideDefault(b *testing.B) {
 		})
 	}
 }
+
+// A registry's verbs are ruled on by the rules about them alone; any verb by all of
+// them. Both must say the same.
+func TestAPreparedVerbIsRuledOnAsAnyOther(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "VD-102")
+	sets := []*gate.Policy{
+		load(t, permitAll+`
+@id("git") @reason("no") forbid (principal is Session, action in [Action::"workspace.write", Pack::"held"], resource) when { context.args.in_git };
+@id("long") @reason("no") forbid (principal, action in Effect::"workspace", resource) when { context.args.bytes + 9223372036854775807 > 0 };
+@id("one") @reason("no") forbid (principal, action == Action::"held.list", resource in Namespace::"a") unless { context.work.authorized };`),
+	}
+	shipped, err := gate.Load([]gate.Source{gate.DefaultSource()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets = append(sets, shipped)
+	verbs := map[string]gate.Verb{}
+	rapid.Check(t, func(rt *rapid.T) {
+		p := rapid.SampledFrom(sets).Draw(rt, "set")
+		name := rapid.SampledFrom([]string{"workspace.write", "workspace.read", "held.list", "held.approve", "peer.open", "unknown"}).Draw(rt, "verb")
+		effect := map[string]gate.Effect{"workspace.write": gate.Workspace, "held.approve": gate.Record, "peer.open": gate.External}[name]
+		if effect == "" {
+			effect = gate.Read
+		}
+		pack, _, _ := strings.Cut(name, ".")
+		if _, ok := verbs[name]; !ok {
+			verbs[name] = gate.NewVerb(name, pack, "assertive", effect)
+		}
+		r := gate.Request{
+			Actor: gate.Actor{
+				Kind: rapid.SampledFrom([]gate.ActorKind{gate.Operator, gate.Session, gate.Client, gate.Hook, gate.Anonymous}).Draw(rt, "kind"),
+				ID:   "x",
+			},
+			Namespace: rapid.SampledFrom([]string{"a", "a:b", "local"}).Draw(rt, "namespace"),
+			Verb:      gate.Verb{Name: name, Pack: pack, Category: "assertive", Effect: effect},
+			Args: gate.Args{
+				Path:  rapid.SampledFrom([]string{"", "a", ".git/config", "../x"}).Draw(rt, "path"),
+				Bytes: rapid.SampledFrom([]int64{0, 1}).Draw(rt, "bytes"),
+			},
+			Work:    gate.Work{Discipline: "off", Authorized: rapid.Bool().Draw(rt, "authorized")},
+			Context: gate.Context{SessionID: rapid.SampledFrom([]string{"", "s1", "s2"}).Draw(rt, "session"), Surface: "worker", Isolation: "off"},
+		}
+		want := p.Decide(r)
+		r.Verb = verbs[name]
+		if d := cmp.Diff(want, p.Decide(r)); d != "" {
+			rt.Errorf("%+v (-any +prepared):\n%s", r, d)
+		}
+	})
+}

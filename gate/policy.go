@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	cedar "github.com/cedar-policy/cedar-go"
 
@@ -44,6 +45,9 @@ type Policy struct {
 	order  []string // ids, in source order
 	set    *cedar.PolicySet
 	scopes *cedar.PolicySet // the permits without their conditions: who comes near
+
+	actions *cedar.PolicySet // for each rule a permit of the actions of its scope
+	byVerb  sync.Map         // *static to rules: those about a verb
 }
 
 // Digest is the SHA-256 of the sources: files sorted by name, each fed as u64BE name
@@ -71,7 +75,7 @@ func Load(sources []Source) (*Policy, error) {
 		digest: digest(sorted),
 		rules:  map[string]*Rule{},
 		set:    cedar.NewPolicySet(),
-		scopes: cedar.NewPolicySet(),
+		scopes: cedar.NewPolicySet(), actions: cedar.NewPolicySet(),
 	}
 	for _, src := range sorted {
 		list, err := cedar.NewPolicyListFromBytes(src.Name, src.Text)
@@ -149,6 +153,11 @@ func (p *Policy) add(file string, c *cedar.Policy) error {
 	p.rules[rule.ID] = &rule
 	p.order = append(p.order, rule.ID)
 	p.set.Add(cedar.PolicyID(rule.ID), c)
+	action, err := est.actionOnly()
+	if err != nil {
+		return fail(rule.ID, "%s", err)
+	}
+	p.actions.Add(cedar.PolicyID(rule.ID), action)
 	if c.Effect() == cedar.Permit {
 		scope, err := est.scopeOnly()
 		if err != nil {

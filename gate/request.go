@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 
 	cedar "github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
@@ -38,13 +39,71 @@ func (r Request) cedar() (cedar.Request, cedar.EntityGetter) {
 		Principal: e.principal,
 		Action:    e.verb.action.UID,
 		Resource:  e.resource,
-		Context: cedar.NewRecord(cedar.RecordMap{
-			"args":   r.Args.record(),
-			"origin": r.Context.record(),
-			"verb":   e.verb.record,
-			"work":   r.Work.record(),
-		}),
+		Context:   r.record(e.verb),
 	}, e
+}
+
+// record is the context. One whose act has no arguments that a policy sees is made
+// once for its verb and circumstances.
+func (r Request) record(verb *static) cedar.Record {
+	if !r.Args.none() || r.Verb.static == nil {
+		return r.newRecord(verb)
+	}
+	return verb.plain.of(circumstances{r.Context, r.Work}, func() cedar.Record { return r.newRecord(verb) })
+}
+
+func (r Request) newRecord(verb *static) cedar.Record {
+	return cedar.NewRecord(cedar.RecordMap{
+		"args":   r.Args.record(),
+		"origin": origins.of(r.Context, r.Context.record),
+		"verb":   verb.record,
+		"work":   works.of(r.Work, r.Work.record),
+	})
+}
+
+// circumstances is what the context of an act without arguments depends on beside
+// its verb.
+type circumstances struct {
+	context Context
+	work    Work
+}
+
+// memo keeps records by what they are made of, for to make one costs more than to
+// rule on it. It forgets everything when it is full. It is safe for use by many
+// goroutines.
+type memo[K comparable] struct {
+	mu    sync.RWMutex
+	known map[K]cedar.Record
+}
+
+// maxMemo bounds the records of one memo.
+const maxMemo = 256
+
+var (
+	origins memo[Context]
+	works   memo[Work]
+)
+
+func (m *memo[K]) of(k K, build func() cedar.Record) cedar.Record {
+	m.mu.RLock()
+	rec, ok := m.known[k]
+	m.mu.RUnlock()
+	if ok {
+		return rec
+	}
+	rec = build()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil || len(m.known) >= maxMemo {
+		m.known = map[K]cedar.Record{}
+	}
+	m.known[k] = rec
+	return rec
+}
+
+// none reports whether there is nothing in a.
+func (a Args) none() bool {
+	return a.Path == "" && len(a.Paths) == 0 && len(a.Argv) == 0 && a.Target == "" && a.Scope == "" && a.Bytes == 0 && !a.DryRun
 }
 
 // record gives argv as one string, the JSON text of the list, so that a pattern
@@ -132,6 +191,7 @@ func argvText(argv []string) string {
 type static struct {
 	action cedar.Entity // in its effect and its pack
 	record cedar.Record
+	plain  memo[circumstances]
 }
 
 func (v Verb) prepare() *static {

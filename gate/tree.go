@@ -3,6 +3,7 @@ package gate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	cedar "github.com/cedar-policy/cedar-go"
@@ -34,11 +35,21 @@ func readTree(c *cedar.Policy) (tree, error) {
 
 // scopeOnly is the rule with its conditions taken away.
 func (t tree) scopeOnly() (*cedar.Policy, error) {
-	m := map[string]json.RawMessage{}
-	for k, v := range t.raw {
-		m[k] = v
+	return t.with(map[string]string{"conditions": "[]"})
+}
+
+// actionOnly permits the actions of the rule's scope to everybody everywhere.
+func (t tree) actionOnly() (*cedar.Policy, error) {
+	const all = `{"op":"All"}`
+	return t.with(map[string]string{"effect": `"permit"`, "principal": all, "resource": all, "conditions": "[]"})
+}
+
+// with is the rule with members of its JSON form replaced.
+func (t tree) with(members map[string]string) (*cedar.Policy, error) {
+	m := maps.Clone(t.raw)
+	for name, text := range members {
+		m[name] = json.RawMessage(text)
 	}
-	m["conditions"] = json.RawMessage("[]")
 	b, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("copy rule: %w", err)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/request"
@@ -79,7 +80,7 @@ func view(err error) seen {
 	if s.code == "" {
 		s.code = string(code)
 	}
-	if row.begins != "" {
+	if row.begins != "" && !strings.HasPrefix(s.message, row.begins+": ") {
 		s.message = row.begins + ": " + s.message
 	}
 	var f *fault.Error

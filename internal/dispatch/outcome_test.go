@@ -91,6 +91,9 @@ func TestTheDispositionIsTrueOnEveryPath(t *testing.T) {
 			c.broken(r.ledger)
 		}
 		e := r.one(t, agent(), c.ops)
+		if begins, rest, _ := strings.Cut(e.Error.Message, ": "); strings.HasPrefix(rest, begins+": ") {
+			t.Errorf("%s: it says so twice: %s", name, e.Error.Message)
+		}
 		if e.OK || e.Disposition != c.want || e.Error.Disposition != c.want || detail(e, "code") != c.code {
 			t.Errorf("%s: %s (%s), want %s (%s)", name, e.Disposition, detail(e, "code"), c.want, c.code)
 		}

@@ -157,8 +157,11 @@ func (l *ledger) Intend(_ context.Context, _ verbs.Scene, e event.ActIntendedV1)
 	return l.intendErr
 }
 
-func (l *ledger) Conclude(_ context.Context, scene verbs.Scene, c dispatch.Conclusion) error {
+func (l *ledger) Conclude(ctx context.Context, scene verbs.Scene, c dispatch.Conclusion) error {
 	l.note("conclude " + c.Verb)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.concludeErr != nil {
