@@ -134,7 +134,7 @@ func (a *app) request(ctx context.Context, c control.Service, ops string, o requ
 		ans.err = err
 		return ans
 	}
-	return answer{kind: "manifest", data: m, err: ans.err, text: func(p printer) { m.show(p) }}
+	return answer{kind: "manifest", data: m, err: ans.err, text: func(p printer) { showManifest(m, p) }}
 }
 
 // excerpted shows a person where a text could not be read.

@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
+	"path/filepath"
 	"time"
 
 	"github.com/reeve-run/reeve/fault"
 	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/dispatch"
+	"github.com/reeve-run/reeve/internal/export"
 	"github.com/reeve-run/reeve/request"
 	"github.com/reeve-run/reeve/session"
 )
@@ -45,6 +47,12 @@ func (c *Core) Request(ctx context.Context, r control.RequestCall) (control.Requ
 		return control.RequestAnswer{}, err
 	}
 	defer done()
+	var sink *export.Sink
+	if r.SaveTo != "" {
+		if sink, err = export.Reserve(filepath.Join(c.dirs.root, "exports"), r.SaveTo); err != nil {
+			return control.RequestAnswer{}, err
+		}
+	}
 	limit := requestTime
 	if r.TimeoutMS > 0 {
 		limit = min(time.Duration(r.TimeoutMS)*time.Millisecond, maxRequestTime)
@@ -55,7 +63,23 @@ func (c *Core) Request(ctx context.Context, r control.RequestCall) (control.Requ
 	defer cancel()
 	outcomes := c.dispatcher.Request(ctx, caller, parsed)
 	present(parsed, outcomes, options, c.registry.FullOnly)
+	if sink != nil {
+		return saved(sink, request.Assemble(parsed, outcomes))
+	}
 	return c.fit(parsed, outcomes)
+}
+
+// saved answers a manifest in place of the results. When the file cannot be written
+// the answer still says what was done.
+func saved(sink *export.Sink, answer request.Answer) (control.RequestAnswer, error) {
+	m, err := sink.Save(answer.Results)
+	if err != nil {
+		return encodeAnswer(map[string]any{
+			"ok": false, "status": request.Partial, "summary": answer.Summary, "results": export.Outcomes(answer.Results),
+			"error": map[string]any{"kind": "unavailable", "code": fault.CodeOf(err), "message": err.Error()},
+		}, true)
+	}
+	return encodeAnswer(map[string]any{"ok": true, "status": answer.Status, "summary": answer.Summary, "manifest": m}, answer.IsError())
 }
 
 // longest is the longest time that a verb of the request sets for itself, 0 when none
