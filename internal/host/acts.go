@@ -141,10 +141,18 @@ func tells(d *act.Detail, id string, e journal.Stored) error {
 }
 
 // Files are the changes of an act, for undoing it.
-func (a acts) Files(ctx context.Context, id string) ([]event.FileChange, error) {
+func (a acts) Files(ctx context.Context, workspace, id string) ([]event.FileChange, error) {
 	d, err := a.Show(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	l, err := a.core.lane(ctx, d.Session)
+	if err != nil {
+		return nil, err
+	}
+	if there := l.workspaceOf(""); there != workspace {
+		return nil, fault.New(fault.Denied, "undo act", d.Act, "it was done in workspace %q, not in this one", there).
+			WithNext("undo it in session %s", d.Session)
 	}
 	if d.State != actDone && d.State != actFailed {
 		return nil, fault.New(fault.Conflict, "undo act", d.Act, "it is %s", d.State).WithNext("act.show(id=%q)", d.Act)

@@ -70,6 +70,9 @@ func TestAChangeIsKeptAndUndone(t *testing.T) {
 	if b, err := os.ReadFile(file); string(b) != "1" || err != nil {
 		t.Errorf("after undo: %q, %v", b, err)
 	}
+	if e := ask(t, c, "elsewhere", t.TempDir(), `workspace.undo(act="`+listed.Items[1].Act+`")`); e.Results[0].OK || e.Results[0].Error.Code != "permission_denied" {
+		t.Errorf("an act of another workspace was undone: %+v", e)
+	}
 	sound, err := c.Verify(t.Context())
 	if err != nil || sound.Code != "" || sound.Artifacts < 5 {
 		t.Errorf("%+v, %v", sound, err)

@@ -15,7 +15,7 @@ import (
 func (h *handler) undo(ctx context.Context, w *tree, call *verbs.Call) (verbs.Reply, error) {
 	const op = "undo act"
 	id := call.Text("act")
-	changes, err := h.Acts.Files(ctx, id)
+	changes, err := h.Acts.Files(ctx, w.dir, id)
 	if err != nil {
 		return verbs.Reply{}, untouched(err)
 	}

@@ -42,7 +42,8 @@ type Artifacts interface {
 
 // Acts know what an earlier act changed.
 type Acts interface {
-	Files(ctx context.Context, act string) ([]event.FileChange, error)
+	// Files are the changes of an act in the workspace; one of another is refused.
+	Files(ctx context.Context, workspace, act string) ([]event.FileChange, error)
 }
 
 // Options are what the pack needs.
@@ -139,7 +140,7 @@ func (h *handler) Facts(ctx context.Context, call *verbs.Call) (verbs.Facts, err
 		f.Bytes = int64(len(call.Text("patch")))
 		return f, nil
 	case "workspace.undo":
-		changes, err := h.Acts.Files(ctx, call.Text("act"))
+		changes, err := h.Acts.Files(ctx, call.Scene.Workspace, call.Text("act"))
 		if err != nil {
 			return f, err
 		}

@@ -38,7 +38,7 @@ type ledger struct {
 	files map[string][]event.FileChange
 }
 
-func (l *ledger) Files(_ context.Context, act string) ([]event.FileChange, error) {
+func (l *ledger) Files(_ context.Context, _, act string) ([]event.FileChange, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.files[act], nil
