@@ -52,6 +52,7 @@ func TestScripts(t *testing.T) {
 			"exits":    exits,
 			"envelope": checkEnvelope,
 			"running":  running,
+			"intended": intended,
 			"session":  nameSession,
 			"complete": complete,
 			"id":       keepID,
@@ -202,4 +203,25 @@ func keepID(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: id NAME, after a command that prints one: %q", id)
 	}
 	ts.Setenv(args[0], id)
+}
+
+// intended waits until an act of a verb has been begun: intended workspace.run.
+func intended(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: intended verb")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := control.Connect(ctx, ts.Getenv("REEVE_HOME"))
+	ts.Check(err)
+	found := errors.New("found")
+	err = c.Events(ctx, control.EventQuery{Kinds: []string{string(event.ActIntended)}, Follow: true}, func(e control.EventRow) error {
+		if strings.Contains(string(e.Payload), `"verb":"`+args[0]+`"`) {
+			return found
+		}
+		return nil
+	})
+	if !errors.Is(err, found) {
+		ts.Fatalf("no act of %s has begun: %v", args[0], err)
+	}
 }
