@@ -45,16 +45,20 @@ that of what it would fail of.`,
   reeve can stats --json --jq .data.ruling`,
 		ValidArgsFunction: first(a.completeVerbs()),
 	}
-	c.Flags().StringVar(&as, "as", "", "for whom: session:ID, client:NAME, hook:NAME (default: you)")
+	c.Flags().StringVar(&as, "as", "", "for whom: session:ID (session:. is the working directory's), client:NAME, hook:NAME (default: you)")
 	completeFields(c, members(reflect.TypeFor[ruling]()))
 	return a.does(c, func(ctx context.Context, args []string) answer {
 		given, err := values(args[1:])
 		if err != nil {
 			return failed(err)
 		}
+		whom := as
+		if whom == "session:." {
+			whom = "session:" + DefaultSession(a.io.WorkDir)
+		}
 		return a.asks(func(ctx context.Context, c *control.Client, _ []string) answer {
 			var r ruling
-			if err := a.ask(ctx, c, "policy.can", arguments{"verb": args[0], "args": given}.text("as", as), &r); err != nil {
+			if err := a.ask(ctx, c, "policy.can", arguments{"verb": args[0], "args": given}.text("as", whom), &r); err != nil {
 				return failed(err)
 			}
 			return answer{kind: "ruling", data: r, err: r.err(), text: func(p printer) { r.show(p) }}
