@@ -331,3 +331,52 @@ print(open("go").read())
 		t.Errorf("%s; want it to end %s", got, want)
 	}
 }
+
+// A session does not close over an act that runs in it: its outcome would have no
+// place.
+func TestASessionStaysOpenWhileAnActRuns(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "VD-074")
+	r := newRig(t)
+	c := r.open(t)
+	done := make(chan []entry, 1)
+	go func() {
+		done <- askOps(t, c, "s", r.workspace, `workspace.run(argv=["sh","-c","while ! test -e go; do sleep 0.01; done"])`)
+	}()
+	waitForEvent(t, c, "s", event.ActIntended)
+	if _, err := c.CloseSession(t.Context(), "s", me); !errors.Is(err, fault.Of(fault.Conflict)) {
+		t.Errorf("closed over it: %v", err)
+	}
+	must(os.WriteFile(filepath.Join(r.workspace, "go"), nil, 0o600))
+	if e := <-done; !e[0].OK {
+		t.Errorf("the act: %+v", e[0])
+	}
+	if _, err := c.CloseSession(t.Context(), "s", me); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}
+
+// What a cell asks for is on record under the identity of its request.
+func TestAnActOfACellIsKeptUnderItsRequest(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "CP-042 CP-132")
+	r := newRig(t)
+	c := r.open(t)
+	res := r.run(t, c, "s", `
+from reeve import verbs
+for word in "ab":
+    print((await verbs.workspace.write(path=word, content="1"))["files"][0]["path"])
+`)
+	if text(res, "stdout") != "a\nb\n" {
+		t.Fatalf("%+v", res)
+	}
+	rows := items(t, c, `act.list()`)
+	asked := map[any]bool{}
+	for _, row := range rows {
+		a := row["asked"].(map[string]any)
+		asked[a["request"]] = true
+	}
+	if len(rows) != 2 || len(asked) != 2 {
+		t.Errorf("two requests have %d acts of %d: %+v", len(rows), len(asked), rows)
+	}
+}

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/reeve-run/reeve/internal/control"
 	"github.com/reeve-run/reeve/internal/host"
 )
 
@@ -30,6 +32,36 @@ func BenchmarkCell(b *testing.B) {
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/10].Microseconds()), "p10-µs")
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+}
+
+// BenchmarkRecordVerb is a verb that writes only the journal, through gate and audit:
+// one durable commit each, before its caller is answered. Every caller has a session
+// of its own. Beside it stands what bench measures of the store alone.
+func BenchmarkRecordVerb(b *testing.B) {
+	for _, callers := range []int{1, 32} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			r := newRig(b)
+			c := r.open(b)
+			var n atomic.Int64
+			var wg sync.WaitGroup
+			began := time.Now()
+			for i := range callers {
+				wg.Go(func() {
+					call := control.RequestCall{
+						Ops: `local.send(text="a line to the operator")`, Session: fmt.Sprintf("s%d", i), Workspace: r.workspace, By: me,
+					}
+					for n.Add(1) <= int64(b.N) {
+						if a, err := c.Request(b.Context(), call); err != nil || a.Failed {
+							b.Errorf("%s %v", a.Body, err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "commits/s")
+		})
+	}
 }
 
 // BenchmarkStartAfterKill starts a core where one with 50 living sessions was

@@ -239,6 +239,9 @@ func (c *Core) closeSession(ctx context.Context, id string, by event.Actor) (con
 	if err != nil {
 		return control.Session{}, err
 	}
+	if err := l.actsOver("close session"); err != nil {
+		return control.Session{}, err
+	}
 	by = validActor(by)
 	e := ending{by, "the session was closed by " + actorText(by)}
 	a := newChore(func(l *lane) error {
@@ -246,6 +249,20 @@ func (c *Core) closeSession(ctx context.Context, id string, by event.Actor) (con
 		return l.halfDone(err, "close session", "its close is not on record")
 	})
 	return l.perform(ctx, a, func() error { return l.enqueueEnding(a, e) })
+}
+
+// actsOver refuses what ends a session while an act of it has no outcome, which would
+// have no place afterwards. The fold refuses it too, but only once the worker is gone.
+func (l *lane) actsOver(op string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.state.Acts {
+		if !a.Unknown {
+			return fault.New(fault.Conflict, op, l.id, "act %s (%s) has no outcome yet", a.Act, a.Verb).
+				WithNext("wait for it: reeve act show %s", a.Act).Retryable()
+		}
+	}
+	return nil
 }
 
 // resetNamespace starts a session over: what runs is ended at once, and a
