@@ -72,8 +72,11 @@ func (c *Client) frames() *link.Client {
 	return c.framing.link
 }
 
+// LinkDiagnostics is what a client can tell of its connection.
+type LinkDiagnostics = link.Diagnostics
+
 // Link counts the calls that did not go through the link, and why (VD-012).
-func (c *Client) Link() link.Diagnostics { return c.frames().Diagnostics() }
+func (c *Client) Link() LinkDiagnostics { return c.frames().Diagnostics() }
 
 // Close gives up the connection that the client keeps. Calls that are open on it end
 // as if the core had gone.

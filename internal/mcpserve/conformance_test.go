@@ -121,7 +121,7 @@ func registerFixtures(s *mcp.Server) {
 		return &mcp.CallToolResult{Content: []mcp.Content{plainText}}, nil
 	})
 	tool("test_missing_capability", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if c := r.ClientCapabilities(); c != nil && c.Sampling != nil {
+		if c := r.ClientCapabilities(); c != nil && c.Sampling != nil { //nolint:staticcheck // what the scenario asks for
 			return &mcp.CallToolResult{Content: []mcp.Content{plainText}}, nil
 		}
 		return nil, &jsonrpc.Error{

@@ -23,6 +23,9 @@ const (
 	// times that as \u escapes, so nothing that could be carried out is refused.
 	maxLine = 4 << 20
 
+	// codeBusy answers a request beyond maxCalls (VD-011).
+	codeBusy = -32000
+
 	// drain is how long calls may still finish when the client has closed its end.
 	// It is below the 5 s after which clients send SIGTERM.
 	drain = 2 * time.Second
@@ -245,8 +248,15 @@ func (c *lineConn) accept(line []byte) bool {
 	}
 	if q, ok := m.(*jsonrpc.Request); ok && q.IsCall() {
 		c.mu.Lock()
-		c.open[q.ID] = true
+		full := len(c.open) >= maxCalls
+		if !full {
+			c.open[q.ID] = true
+		}
 		c.mu.Unlock()
+		if full {
+			c.refuse(probe.ID, codeBusy, fmt.Sprintf("%d requests are open already; nothing was done", maxCalls))
+			return true
+		}
 	}
 	select {
 	case c.incoming <- m:

@@ -91,6 +91,15 @@ func (s *Server) request(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	if err != nil {
 		return nil, requestError(err)
 	}
+	if !call.Plan {
+		answer, own, err := s.diagnostics(call.Ops)
+		if err != nil {
+			return nil, requestError(err)
+		}
+		if own {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(answer.Body)}}}, nil
+		}
+	}
 	call.Session, call.Workspace, call.By, call.Agent = s.session, s.opt.Workspace, actor(req.Session), true
 	call.Process = strconv.Itoa(os.Getpid())
 	answer, err := s.ask(ctx, call)
