@@ -164,6 +164,8 @@ func (d *Dispatcher) once(ctx context.Context, o *operation) outcome {
 func (d *Dispatcher) recalled(ctx context.Context, o *operation) outcome {
 	r, found, err := d.o.Ledger.Recall(ctx, o.caller.Session, *o.caller.Asked)
 	switch {
+	case err != nil && fault.HasCode(err, fault.Unknown): // an earlier attempt may have done it
+		return outcome{err: err, disp: request.Undetermined}
 	case err != nil:
 		return refuse(err)
 	case !found:

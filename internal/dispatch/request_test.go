@@ -137,6 +137,16 @@ func TestAReceiptThatCannotBeReadStopsTheRequest(t *testing.T) {
 	}
 }
 
+func TestARequestWhoseFirstAttemptHasNoOutcomeIsUnknownAndNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "CP-042 VD-074")
+	r := newRig(t, permitAll, nil)
+	r.recallErr = fault.New(fault.Unknown, "repeat request", "r-1", "an earlier attempt has no outcome yet")
+	if e := r.one(t, asking("r-1"), `fx.write()`); e.OK || e.Disposition != request.Undetermined || detail(e, "code") != "unknown" || r.did() != "" {
+		t.Errorf("%s, did %s", encoded(e), r.did())
+	}
+}
+
 func encoded(e request.Entry) string {
 	b, err := json.Marshal(e)
 	if err != nil {
