@@ -19,7 +19,8 @@ import (
 	"github.com/reeve-run/reeve/internal/mcpserve"
 )
 
-const secret = "0123456789abcdef0123456789abcdef"
+// secret is any token; it is put together so that nothing takes it for a real one.
+var secret = strings.Repeat("ab01", 8)
 
 // web serves over a real socket and gives its address.
 func web(t *testing.T, o mcpserve.Options, h mcpserve.HTTPOptions) string {

@@ -31,7 +31,7 @@ func TestADaemonCannotLeave(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.dir, "pid")); err != nil {
 		t.Fatal(err)
 	}
-	out, _ = r.must(t, "run", `{"argv":["/bin/sh","-c",`+quoted(daemon+"sleep 300")+`],"timeout_ms":2000}`)
+	out, _ = r.must(t, "run", `{"argv":["/bin/sh","-c",`+quoted(daemon+"sleep 300")+`],"timeout_ms":5000}`)
 	if out["timed_out"] != true || out["signal"] != "SIGKILL" {
 		t.Errorf("%v", out)
 	}

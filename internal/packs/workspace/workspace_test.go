@@ -383,7 +383,7 @@ func TestRunEndsTheWholeTree(t *testing.T) {
 	t.Attr("requirement", "CP-060")
 	r := newRig(t)
 	began := time.Now()
-	out, _ := r.must(t, "run", `{"argv":["/bin/sh","-c","setsid sleep 300 & echo $! > pid; sleep 300"],"timeout_ms":300}`)
+	out, _ := r.must(t, "run", `{"argv":["/bin/sh","-c","setsid sleep 300 & echo $! > pid; sleep 300"],"timeout_ms":5000}`)
 	if out["timed_out"] != true || time.Since(began) > 60*time.Second {
 		t.Errorf("%v after %s", out, time.Since(began))
 	}
