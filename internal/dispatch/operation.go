@@ -134,7 +134,7 @@ func (o *operation) sum() string {
 // once answers a host request of a cell: the same one again is answered as the first
 // time, one that is on its way is joined (CP-132). It comes before gate and hook.
 func (d *Dispatcher) once(ctx context.Context, o *operation) outcome {
-	key := askedKey(o.caller.Session, *o.caller.Asked)
+	key := AskedKey(o.caller.Session, *o.caller.Asked)
 	d.mu.Lock()
 	f, joined := d.flights[key]
 	if !joined {
@@ -181,8 +181,8 @@ func otherBody(o *operation) error {
 		WithNext("give each request an id of its own")
 }
 
-// askedKey is the identity of a host request.
-func askedKey(session string, a event.Asked) string {
+// AskedKey is the identity of a host request.
+func AskedKey(session string, a event.Asked) string {
 	return session + "/" + a.Execution + "/" + a.Request + "/" + strconv.FormatInt(a.Op, 10)
 }
 

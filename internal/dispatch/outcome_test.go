@@ -351,6 +351,26 @@ func TestASlowRowDefersAReadNoLongerThanAQuarterSecond(t *testing.T) {
 	}
 }
 
+// An interrupt, or a reset, has happened whatever becomes of its row: it is told as
+// done, and in time, while the store takes nothing.
+func TestWhatAVerbHasDoneItselfStandsWithoutItsRow(t *testing.T) {
+	t.Parallel()
+	t.Attr("requirement", "VD-074 VD-164")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, permitAll, nil)
+		r.byItself, r.slow = true, true
+		r.ledger.concludeErr = fault.New(fault.StoreFull, "append", "", "no space")
+		begun := time.Now()
+		e := r.one(t, agent(), `fx.record(n=1)`)
+		if took := time.Since(begun); !e.OK || took > 2*time.Second {
+			t.Errorf("%+v after %v", e.Error, took)
+		}
+		if len(e.Advisories) != 1 || e.Advisories[0].Code != "audit_deferred" {
+			t.Errorf("advisories %+v", e.Advisories)
+		}
+	})
+}
+
 func TestADenialOfWhichTheRowIsSlowSaysThatItIsOwed(t *testing.T) {
 	t.Parallel()
 	t.Attr("requirement", "VD-110")

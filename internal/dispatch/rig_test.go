@@ -26,10 +26,11 @@ const permitAll = `@id("all") @reason("everything") permit (principal, action, r
 type rig struct {
 	*dispatch.Dispatcher
 	*ledger
-	options dispatch.Options
-	handle  func(ctx context.Context, call *verbs.Call) (verbs.Reply, error)
-	judge   func(call *verbs.Call) (verbs.Facts, error)
-	log     *strings.Builder
+	options  dispatch.Options
+	byItself bool // fx.record has done what there was to do and gives nothing to commit
+	handle   func(ctx context.Context, call *verbs.Call) (verbs.Reply, error)
+	judge    func(call *verbs.Call) (verbs.Facts, error)
+	log      *strings.Builder
 }
 
 func newRig(t testing.TB, policy string, set func(*dispatch.Options)) *rig {
@@ -99,11 +100,15 @@ type fx struct{ r *rig }
 
 func (f fx) Handle(ctx context.Context, call *verbs.Call) (verbs.Reply, error) {
 	f.r.note("run " + call.Verb.Name)
-	if f.r.handle != nil {
-		return f.r.handle(ctx, call)
-	}
 	v, _ := call.Arg("n")
-	return verbs.Reply{Value: v}, nil
+	reply, err := verbs.Reply{Value: v}, error(nil)
+	if f.r.handle != nil {
+		reply, err = f.r.handle(ctx, call)
+	}
+	if call.Verb.Name == "fx.record" && err == nil && !f.r.byItself {
+		reply.Changes.Session = append(reply.Changes.Session, event.InputReceivedV1{Input: "in"})
+	}
+	return reply, err
 }
 
 func (f fx) Facts(_ context.Context, call *verbs.Call) (verbs.Facts, error) {

@@ -95,9 +95,13 @@ func (d *Dispatcher) audited(ctx context.Context, o *operation, out *outcome) {
 	if d.o.Reads == ReadsAsync || out.err != nil || d.wait(ctx, written, readWait) {
 		return
 	}
-	out.advisories = append(out.advisories, request.Advisory{
+	out.deferred()
+}
+
+func (o *outcome) deferred() {
+	o.advisories = append(o.advisories, request.Advisory{
 		Code: "audit_deferred", Severity: "info", Component: "audit_event_store", Reason: "slow_store",
-		Message: "the audit row of this read is not written yet; it is owed",
+		Message: "the audit row of this operation is not written yet; it is owed",
 	})
 }
 
@@ -139,9 +143,24 @@ func (d *Dispatcher) record(ctx context.Context, o *operation) outcome {
 		d.owe(o, out)
 		return out
 	}
+	if changes.Empty() {
+		return d.recordedItself(ctx, o, out)
+	}
 	c := Conclusion{Verb: o.verb.Name, Changes: changes, Receipt: o.receipt(out), Row: d.row(o, out)}
 	if err := d.o.Ledger.Conclude(ctx, o.call.Scene, c); err != nil {
 		return outcome{err: err, disp: verbs.DispositionOf(err, notYet(err))}
+	}
+	d.hook(ctx, o, out)
+	return out
+}
+
+// recordedItself ends a verb whose handler has done and recorded what there was to do,
+// such as an interrupt: it stands whatever becomes of its audit row, which is owed
+// (VD-164).
+func (d *Dispatcher) recordedItself(ctx context.Context, o *operation, out outcome) outcome {
+	written := d.o.Ledger.Owe(d.row(o, out))
+	if out.err == nil && !d.wait(ctx, written, refusalWait) {
+		out.deferred()
 	}
 	d.hook(ctx, o, out)
 	return out

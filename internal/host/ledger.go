@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -75,13 +74,9 @@ var _ dispatch.Ledger = ledger{}
 // Owe implements dispatch.Ledger.
 func (g ledger) Owe(row event.AuditDispatchV1) <-chan error { return g.core.auditor.owe(row) }
 
-func receiptKey(session string, a event.Asked) string {
-	return session + "/" + a.Execution + "/" + a.Request + "/" + strconv.FormatInt(a.Op, 10)
-}
-
 // Recall implements dispatch.Ledger.
 func (g ledger) Recall(ctx context.Context, session string, asked event.Asked) (dispatch.Receipt, bool, error) {
-	key := receiptKey(session, asked)
+	key := dispatch.AskedKey(session, asked)
 	r, found, err := g.core.findRecord(ctx, recordReceipt, key)
 	if err != nil || !found {
 		return dispatch.Receipt{}, false, err
@@ -129,7 +124,7 @@ func (g ledger) Intend(ctx context.Context, scene verbs.Scene, e event.ActIntend
 	st := step{events: []event.Payload{e}, put: []journal.Record{act}}
 	if e.Asked != nil {
 		st.put = append(st.put, journal.Record{
-			Kind: recordReceipt, Key: receiptKey(scene.Session, *e.Asked), Session: scene.Session, State: actIntended,
+			Kind: recordReceipt, Key: dispatch.AskedKey(scene.Session, *e.Asked), Session: scene.Session, State: actIntended,
 		})
 	}
 	n := &note{step: st, open: opening{workspace: scene.Workspace, by: scene.By}, undone: func() step {
@@ -165,9 +160,6 @@ func (g ledger) Conclude(ctx context.Context, scene verbs.Scene, c dispatch.Conc
 	if c.Changes.In != "" {
 		in = c.Changes.In
 	}
-	if in == "" && c.Changes.Empty() && c.Finished == nil {
-		return g.alone(c.Row)
-	}
 	l, err := g.core.sessionOf(ctx, in)
 	if err != nil {
 		return err
@@ -191,7 +183,7 @@ func (g ledger) Conclude(ctx context.Context, scene verbs.Scene, c dispatch.Conc
 		st.put = append(st.put, r)
 	}
 	if len(st.events) == 0 {
-		return g.alone(c.Row)
+		return fault.New(fault.Internal, "record", c.Verb, "a change without an event leaves no trace")
 	}
 	for _, p := range c.Changes.Session {
 		r, id, err := heldRecord(in, p)
@@ -207,14 +199,6 @@ func (g ledger) Conclude(ctx context.Context, scene verbs.Scene, c dispatch.Conc
 	}
 	n.step = st
 	return l.record(n)
-}
-
-// alone writes a row of which nothing else is to be committed, and waits for it.
-func (g ledger) alone(row event.AuditDispatchV1) error {
-	if err := <-g.core.auditor.owe(row); err != nil {
-		return fault.Wrap(err, fault.AuditObligation, "write audit row", row.ID)
-	}
-	return nil
 }
 
 // finish adds the outcome of an act to a step.
@@ -264,7 +248,7 @@ func (g ledger) receipt(scene verbs.Scene, c dispatch.Conclusion) (journal.Recor
 		return journal.Record{}, fault.Wrap(err, fault.Internal, "keep receipt", scene.Asked.Request)
 	}
 	r := journal.Record{
-		Kind: recordReceipt, Key: receiptKey(scene.Session, *scene.Asked), Session: scene.Session, State: actDone, Body: body,
+		Kind: recordReceipt, Key: dispatch.AskedKey(scene.Session, *scene.Asked), Session: scene.Session, State: actDone, Body: body,
 	}
 	if c.Finished != nil { // its intent has claimed the key
 		r.Rev = 1
